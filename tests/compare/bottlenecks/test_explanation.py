@@ -8,7 +8,9 @@ import pytest
 
 from benchbook.compare.bottlenecks import explanation, service_demand
 from benchbook.compare.bottlenecks.service_demand import ArmCell
+from tests.compare.cases import read_cases
 
+CASES = read_cases("explanations")
 ZEROS = pd.Series([0.0, 0.0, 0.0])
 
 
@@ -24,20 +26,7 @@ def resource(parts: tuple[str, ...], cores: float, is_saturated: bool | None = T
     return explanation.Resource(cell(**values), "HAProxy", parts, cores, is_saturated)
 
 
-@pytest.mark.parametrize(
-    ("is_saturated", "others", "neighbour", "reason"),
-    [
-        (False, 0.0, False, None),
-        (True, 0.0, False,
-         "server CPU-bound with HAProxy, but CPU time per query doesn't explain the effect"),
-        (None, 0.0, False, "the data do not show whether the cores of server were saturated with HAProxy"),
-        # 0.5 of its core are used; with others' 0.4 of a core it is 0.9, and more than that is perhaps full.
-        (False, 0.4, False, None),
-        (False, 0.41, False,
-         "other programs used 0.41 cores with HAProxy, so server may have been CPU-bound"),
-        (True, 0.0, True, "CPU time per query and what a neighbour takes don't explain the effect"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("is_saturated", "others", "neighbour", "reason"), CASES["limits"])
 def test_what_may_limit_an_arm_beside_latency(is_saturated, others: float, neighbour: bool, reason):
     given = {"busy": {"server": 0.5}, "others": others, "has_neighbour": neighbour}
     slow = resource(("server",), 1.0, is_saturated, **given)
@@ -57,23 +46,7 @@ def stops(client: tuple[float, float], server: tuple[float, float]) -> tuple[Arm
     return make_cell(0), make_cell(1)
 
 
-@pytest.mark.parametrize(
-    ("client", "server", "at"),
-    [
-        # A thread that stops once a query stops half a time more: it waits there.
-        ((1.0, 1.6), (1.0, 1.0), "client"),
-        ((1.0, 1.0), (1.0, 1.6), "server"),
-        ((1.0, 1.45), (1.0, 1.0), None),
-        # Both wait, or a thread stops for work of its own: more than one and a half, or less than 0.75.
-        ((1.0, 1.6), (1.0, 1.6), None),
-        ((1.6, 2.2), (1.0, 1.0), None),
-        ((1.45, 2.05), (1.0, 1.0), "client"),
-        ((0.7, 1.3), (1.0, 1.0), None),
-        ((0.8, 1.4), (1.0, 1.0), "client"),
-        # Fewer stops are no longer wait.
-        ((1.6, 1.0), (1.0, 1.0), None),
-    ],
-)
+@pytest.mark.parametrize(("client", "server", "at"), CASES["waits"])
 def test_the_part_that_waits_longer_stops_half_a_time_more(client, server, at: str | None):
     base, treated = stops(client, server)
     assert service_demand.waiting_side(base, treated, True, 0.9) == at
@@ -92,21 +65,7 @@ def test_once_is_from_three_quarters_to_one_and_a_half(once: float):
     assert service_demand.waiting_side(base, treated, True, 0.9) == "client"
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "text"),
-    [
-        # A tenth more, and one of them at the least.
-        ((20.0, 20.2, 19.8), (22.1, 22.4, 21.8), "20.00 → 22.10"),
-        ((20.0, 20.2, 19.8), (21.8, 22.1, 21.5), None),
-        ((4.0, 4.1, 3.9), (4.9, 5.0, 4.7), None),
-        ((4.0, 4.1, 3.9), (5.1, 5.3, 4.9), "4.00 → 5.10"),
-        # Less is told as well, from 100 on without decimals.
-        ((2000, 2010, 1990), (1000, 1030, 970), "2,000 → 1,000"),
-        # What would be written as 0.00 is told in words, on either side.
-        ((0.0, 0.0, 0.004), (2.1, 2.2, 2), "almost none → 2.10"),
-        ((2.1, 2.2, 2.0), (0.0, 0.0, 0.0), "2.10 → almost none"),
-    ],
-)
+@pytest.mark.parametrize(("was", "now", "text"), CASES["works"])
 def test_work_that_differs_by_a_tenth_is_told(was, now, text: str | None):
     def make_cell(misses: tuple[float, ...]) -> ArmCell:
         table = dict.fromkeys(service_demand.KINDS, ZEROS) | {"llc_misses": pd.Series(misses)}
@@ -141,22 +100,6 @@ def test_a_neighbour_leaves_what_it_leaves():
     assert list(predicted) == pytest.approx([math.log(0.5 / 1.2)] * 3)
 
 
-@pytest.mark.parametrize(
-    ("got", "others", "has", "is_named"),
-    [
-        # Both together fill nine tenths of the core at the least.
-        (0.5, 0.41, (True, False), True),
-        (0.5, 0.39, (True, False), False),
-        # Others use two thirds of what the server lacks at the least: of 0.2 cores 0.133.
-        (0.8, 0.14, (True, False), True),
-        (0.8, 0.12, (True, False), False),
-        # A server that lacks 3 % of its core has it all.
-        (0.96, 0.04, (True, False), True),
-        (0.975, 0.04, (True, False), False),
-        # A neighbour of one arm alone.
-        (0.5, 0.5, (True, True), False),
-        (0.5, 0.5, (False, False), False),
-    ],
-)
+@pytest.mark.parametrize(("got", "others", "has", "is_named"), CASES["neighbours"])
 def test_a_neighbour_is_a_cause_where_it_takes_what_is_lacking(got, others, has, is_named: bool):
     assert (beside(got, others, got, *has) is not None) == is_named

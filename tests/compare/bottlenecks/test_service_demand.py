@@ -8,6 +8,9 @@ import pytest
 from benchbook.compare.bottlenecks import service_demand
 from benchbook.compare.bottlenecks.service_demand import ArmCell, is_decided, mean_difference, relative_change
 from benchbook.core.artifacts.bottlenecks import CellCosts, CostEstimate, PartCost
+from tests.compare.cases import read_cases
+
+CASES = read_cases("service_demand")
 
 
 def made(**changes) -> ArmCell:
@@ -26,22 +29,7 @@ def test_stolen_time_is_not_the_machines_to_use_and_use_is_a_share_of_what_was_l
     assert list(cell.used(("client", "proxy"), 2.0)) == pytest.approx([0.5, 0.45, 0.45])
 
 
-@pytest.mark.parametrize(
-    ("used", "is_full"),
-    [
-        # ± 2.92 standard errors at 90 %. 0.01 / sqrt(3) x 2.92 = 0.017: from 0.963 on, which is 0.9 and more.
-        ([0.97, 0.98, 0.99], True),
-        # 0.13 / sqrt(3) x 2.92 = 0.22: from 0.76 on.
-        ([0.85, 0.98, 1.11], None),
-        # 0.05 / sqrt(3) x 2.92 = 0.084: up to 0.934. Twice that is up to 1.02.
-        ([0.80, 0.85, 0.90], False),
-        ([0.75, 0.85, 0.95], None),
-        # Nearly full by its mean, and without a spread nobody knows more.
-        ([0.92, 0.92, 0.92], None),
-        ([0.89, 0.89, 0.89], False),
-        ([0.98, 0.98, 0.98], None),
-    ],
-)
+@pytest.mark.parametrize(("used", "is_full"), CASES["full"])
 def test_cores_are_full_where_no_end_of_the_interval_says_otherwise(used: list[float], is_full: bool | None):
     cell = made(costs={"server": pd.DataFrame({"busy_cores": used})}, rooms=((("server",), 1.0),))
     (place,) = service_demand.core_resources(cell, 0.9)
@@ -51,24 +39,7 @@ def test_cores_are_full_where_no_end_of_the_interval_says_otherwise(used: list[f
 SEEN = pd.Series([0.98, 1.00, 1.02])
 
 
-@pytest.mark.parametrize(
-    ("predicted", "does"),
-    [
-        # A tenth may be missed by whatever stands fast: 0.09 too much in each block.
-        ([1.07, 1.09, 1.11], True),
-        ([0.89, 0.91, 0.93], True),
-        # More of it only where the blocks show no difference: they do where each is 0.12 too much.
-        ([1.10, 1.12, 1.14], False),
-        # 0 to 0.38 too much, 0.19 ± 0.32.
-        ([0.98, 1.19, 1.40], True),
-        # More than a third too much gives nothing, whatever the noise.
-        ([0.98, 1.40, 1.82], False),
-        ([-1.0, -1.01, -0.99], False),
-        # What is predicted must itself be more than nothing: 1.0 ± 5.9.
-        ([-2.5, 1.0, 4.5], False),
-        ([1.0, 1.01, math.nan], False),
-    ],
-)
+@pytest.mark.parametrize(("predicted", "does"), CASES["predicted"])
 def test_what_is_predicted_gives_the_size_of_what_is_seen(predicted: list[float], does: bool):
     assert service_demand.explains_effect(pd.Series(predicted), SEEN, 0.9) is does
     # What is seen must be more than nothing.

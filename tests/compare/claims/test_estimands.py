@@ -70,7 +70,7 @@ def by_blocks(make_study, claim: ClaimSpec, table: dict[tuple[str, str, int], fl
         settings={"max_connections": 2000},
     )
     evidence = StudyEvidence(study, runs(table), Analysis())
-    (found,) = evaluate.answer_claims(evidence, [evaluate.AssignedClaim("s/c", claim, True)])
+    found = evaluate.answer_claim(evidence, evaluate.AssignedClaim("s/c", claim, True))
     return found.verdict or "inconclusive"
 
 

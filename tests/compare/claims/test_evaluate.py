@@ -44,8 +44,7 @@ def _runs(values, **columns):
 def _judge(study, claim, runs, is_judged=True, **evidence):
     asked = AssignedClaim("s/c", claim, is_judged)
     assert evaluate.assign_claims(study, {asked.id: claim}, {}).left == []
-    (found,) = evaluate.answer_claims(StudyEvidence(study, runs, Analysis(), **evidence), [asked])
-    return found
+    return evaluate.answer_claim(StudyEvidence(study, runs, Analysis(), **evidence), asked)
 
 
 SELECT = "oltp_point_select"

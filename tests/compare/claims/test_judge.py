@@ -6,6 +6,7 @@ from benchbook.compare.claims.estimands import ClaimTest, Estimand
 from benchbook.compare.claims.judge import EstimandOutcome, judge_test
 from benchbook.compare.stats.equivalence import Bounds
 from benchbook.compare.stats.intervals import Interval
+from tests.compare.cases import read_cases
 
 YES, NO, OPEN = "confirmed", "contradicted", "inconclusive"
 
@@ -21,31 +22,7 @@ def judged(*parts: tuple[str, float], must: str = "all", level: float | None = 0
     return judge_test(ClaimTest([one.part for one in found], [], must, **more), found, level)
 
 
-@pytest.mark.parametrize(
-    ("parts", "must", "said"),
-    [
-        # That all hold takes no correction; one that is open leaves it open, whatever the others are.
-        ([(YES, 0.04)] * 3, "all", YES),
-        ([(YES, 0.001), (OPEN, 0.0)], "all", OPEN),
-        # One of two against it takes twice its p: 0.08 and 0.04.
-        ([(NO, 0.04), (YES, 0.001)], "all", OPEN),
-        ([(NO, 0.02), (YES, 0.001)], "all", NO),
-        # A p of 0.05 is on the bound, which shows nothing.
-        ([(NO, 0.05)], "all", OPEN),
-        ([(NO, 0.049)], "all", NO),
-        # Most of three: each p times three, two, one, and none smaller than the one before it.
-        ([(YES, 0.04)] * 3, "most", OPEN),
-        ([(YES, 0.01)] * 3, "most", YES),
-        ([(YES, 0.01), (YES, 0.02), (OPEN, 0.0)], "most", YES),
-        ([(YES, 0.01), (YES, 0.03), (OPEN, 0.0)], "most", OPEN),
-        # Half of four are not most of them, but half against it are enough.
-        ([(YES, 0.001)] * 2 + [(OPEN, 0.0)] * 2, "most", OPEN),
-        ([(NO, 0.001)] * 2 + [(OPEN, 0.0)] * 2, "most", NO),
-        ([(NO, 0.001)] + [(OPEN, 0.0)] * 2, "most", OPEN),
-        ([], "all", OPEN),
-        ([], "most", OPEN),
-    ],
-)
+@pytest.mark.parametrize(("parts", "must", "said"), read_cases("judged_parts"))
 def test_what_holds_and_what_fails_of_several_parts(parts: list, must: str, said: str):
     assert judged(*parts, must=must) == said
 

@@ -22,7 +22,8 @@ def sources() -> dict[str, Published]:
 
 @pytest.fixture(scope="module")
 def judged(sources: dict[str, Published]) -> dict[str, dict]:
-    return {one["id"]: one for source in sources.values() for one in printed_cells.judge_source(source)}
+    names = ((source, name) for source in sources.values() for name in source.source.claims)
+    return {f"{source.name}/{name}": printed_cells.judge_claim(source, name) for source, name in names}
 
 
 @pytest.mark.parametrize(("claim", "due"), read_cases("printed_effects").items())

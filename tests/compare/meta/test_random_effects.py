@@ -12,6 +12,7 @@ from benchbook.compare.meta import random_effects
 from benchbook.compare.meta.random_effects import Value, average_occasion, pool_by_processor, pool_effects
 from benchbook.compare.text.cpu_models import count_models, name_processor, parse_processor
 from benchbook.core.artifacts.meta_analysis import StudySession
+from tests.compare.cases import read_cases
 
 XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
 OTHER_XEON = "Intel(R) Xeon(R) Processor (family 6, model 143, stepping 8)"
@@ -71,26 +72,7 @@ def test_processors_are_called_what_people_call_them():
     assert name_processor(parse_processor(None)) == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("maker", "family", "model", "generation"),
-    [
-        # As Linux (intel-family.h) and AMD's revision guides number them.
-        ("Intel(R) Xeon(R)", 6, 85, "Xeon Skylake to Cooper Lake"),
-        ("Intel(R) Xeon(R)", 6, 106, "Xeon Ice Lake"),
-        ("Intel(R) Xeon(R)", 6, 143, "Xeon Sapphire Rapids"),
-        ("Intel(R) Xeon(R)", 6, 207, "Xeon Emerald Rapids"),
-        ("Intel(R) Xeon(R)", 6, 173, "Xeon Granite Rapids"),
-        ("Intel(R) Xeon(R)", 6, 175, "Xeon Sierra Forest"),
-        ("AMD EPYC", 23, 1, "EPYC Zen"),
-        ("AMD EPYC", 23, 49, "EPYC Zen 2"),
-        ("AMD EPYC", 25, 1, "EPYC Zen 3"),
-        ("AMD EPYC", 25, 17, "EPYC Zen 4"),
-        ("AMD EPYC", 25, 160, "EPYC Zen 4c"),
-        ("AMD EPYC", 26, 2, "EPYC Zen 5"),
-        ("AMD EPYC", 26, 17, "EPYC Zen 5c"),
-        ("AMD EPYC", 26, 18, "EPYC model 26/18"),
-    ],
-)
+@pytest.mark.parametrize(("maker", "family", "model", "generation"), read_cases("processor_names"))
 def test_a_processor_of_a_cloud_has_the_name_of_its_generation(maker, family, model, generation):
     told = f"{maker} Processor (family {family}, model {model}, stepping 1)"
     assert name_processor(parse_processor(told)) == generation

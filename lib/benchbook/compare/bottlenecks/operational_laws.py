@@ -27,6 +27,7 @@ from benchbook.core.artifacts.findings import CellCheck
 from benchbook.core.published.source import Number
 from benchbook.core.study import descriptors
 from benchbook.core.util import histogram
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_plain, join_words
 
 LITTLE_TOLERANCE = 0.01
@@ -132,11 +133,8 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
     A percentile stands for a bucket 1.8 % wide. Arms that stand side by side in a row are held apart.
     """
     name, result, n = "order of latencies", [], 0
-    rows: dict[tuple[Any, ...], list[Number]] = {}
-    for number in numbers:
-        if number.metric.startswith("latency_"):
-            rows.setdefault(_row_key(number), []).append(number)
-    for row in rows.values():
+    latencies = (number for number in numbers if number.metric.startswith("latency_"))
+    for row in group_by(latencies, _row_key).values():
         # Turns have neither maximum nor percentiles.
         by = {cell.metric: cell.value for cell in row if not math.isnan(cell.value)}
         low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
@@ -178,11 +176,11 @@ def _row_key(number: Number) -> tuple[Any, ...]:
 
 def _join_metrics(numbers: Sequence[Number], metrics: Sequence[str]) -> Iterator[list[Number]]:
     """Numbers of the rows that have all of the metrics, in the order of these."""
-    rows: dict[tuple[Any, ...], dict[str, Number]] = {}
-    for number in numbers:
-        if number.metric in metrics and number.is_given:
-            rows.setdefault(_row_key(number), {})[number.metric] = number
-    yield from ([row[name] for name in metrics] for row in rows.values() if len(row) == len(metrics))
+    printed = (number for number in numbers if number.metric in metrics and number.is_given)
+    for group in group_by(printed, _row_key).values():
+        row = {number.metric: number for number in group}
+        if len(row) == len(metrics):
+            yield [row[name] for name in metrics]
 
 
 SLACK = 0.02

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from benchbook.compare.claims import consistency
-from benchbook.compare.claims.printed_cells import judge_source
+from benchbook.compare.claims.printed_cells import judge_claim
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import round_digits
 from benchbook.core.artifacts.findings import CellCheck
@@ -22,7 +22,8 @@ def audit_source(published: Published) -> Audit:
     """Content of the page of a source; the same files give the same audit."""
     source = published.source
     checks = consistency.of_source(published)
-    claims = [AuditedClaim.model_validate({**values, "doubts": []}) for values in judge_source(published)]
+    judged = (judge_claim(published, name) for name in source.claims)
+    claims = [AuditedClaim.model_validate({**values, "doubts": []}) for values in judged]
     for claim in claims:
         relevant = (check for check in checks if _is_relevant(check, claim))
         claim.doubts.extend(f"{check.check}, {check.where}: {check.detail}" for check in relevant)

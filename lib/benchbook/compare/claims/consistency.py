@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -21,6 +21,7 @@ from benchbook.core.published.source import Number, Published
 from benchbook.core.published.table_cells import THREADS, describe_place, select_numbers
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.util.errors import require_value
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_plain
 
 # sysbench prints latencies with two decimals.
@@ -39,6 +40,7 @@ def of_source(published: Published) -> list[CellCheck]:
         for heading, column in source.columns.items()
         if column.role == "growth"
     }
+    stated = {name: load.threads_stated for name, load in source.workloads.items()}
     equal = equal_tables(measured, {name: arm.settings for name, arm in source.arms.items()})
     checks = [
         *equal,
@@ -52,11 +54,7 @@ def of_source(published: Published) -> list[CellCheck]:
         *rising_threads(measured),
         *scaling.find_collapses(measured),
         *scaling.check_scalability(measured),
-        *missing_cells(
-            measured,
-            compared_arms(published),
-            {name: load.threads_stated for name, load in source.workloads.items()},
-        ),
+        *missing_cells(measured, compared_arms(published), stated),
     ]
     # Those that had nothing to check stand in one line at the end.
     idle = [check for check in checks if check.passed is None and check.where == "nowhere"]
@@ -95,8 +93,7 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
     """Our own runs as numbers; each run is its own row, and only sysbench's mean latency is uncertain.
 
     It is rounded, and a window cuts through one transaction of each thread at both ends, which moves the mean
-    by as large a share as a transaction has of the measured seconds: a slow one, since where a quota stops an
-    arm, all its threads wait at once. `cut` is how large a share of a run's transactions those are.
+    by the share that a slow transaction has of the measured seconds. `cut` is their share of transactions.
     """
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
     table = runs.arm + " " + runs.workload
@@ -149,9 +146,7 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
         size = max(len(series.numbers), len(other.numbers))
         if equal / size < NEARLY_EQUAL:
             continue
-        differ = _list_differences(
-            *({key: part.setting[key] for key in part.setting.keys() - {"arm"}} for part in (series, other))
-        )
+        differ = _list_differences({**series.setting, "arm": ""}, {**other.setting, "arm": ""})
         is_stated = len(series.setting) > 2 and len(other.setting) > 2
         is_same = not differ and (is_stated or series.setting["arm"] == other.setting["arm"])
         values = {"equal": equal, "size": size, "is_same": is_same, "differ": differ}
@@ -166,16 +161,16 @@ def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] 
 
     `reported` are pairs of tables that were found to be equal already.
     """
-    columns: dict[tuple[str, str], list[Number]] = {}
-    for number in numbers:
-        if number.is_given:
-            columns.setdefault((number.table, number.metric), []).append(number)
+    printed = (number for number in numbers if number.is_given)
+    columns = group_by(printed, lambda number: (number.table, number.metric))
     constants, values = {}, {}
     for column, members in columns.items():
-        constant = constants[column] = _constant_keys(members)
-        rest = ({key: number.at[key] for key in number.at.keys() - constant} for number in members)
-        places = (_place_of_number(None, keys) for keys in rest)
-        values[column] = {place: number.value for place, number in zip(places, members, strict=True)}
+        constant = constants[column] = {
+            key: value
+            for key, value in members[0].at.items()
+            if key not in THREADS and all(number.at.get(key) == value for number in members)
+        }
+        values[column] = {_rest_of_place(number, constant): number.value for number in members}
     shared: dict[tuple[str, str], list[str]] = {}
     differing: dict[tuple[str, str], str] = {}
     for column, other in itertools.combinations(columns, 2):
@@ -204,16 +199,6 @@ def _list_differences(setting: Mapping[str, Any], other: Mapping[str, Any]) -> l
     )
 
 
-def _constant_keys(numbers: Sequence[Number]) -> dict[str, Any]:
-    """Keys that have one value in all of these numbers, threads aside."""
-    first = numbers[0].at
-    return {
-        key: value
-        for key, value in first.items()
-        if key not in THREADS and all(number.at.get(key) == value for number in numbers)
-    }
-
-
 def repeated_cells(numbers: Sequence[Number]) -> list[CellCheck]:
     """Find cells of one arm that two tables print with different values."""
     name, result, n = "repeated cells", [], 0
@@ -221,7 +206,7 @@ def repeated_cells(numbers: Sequence[Number]) -> list[CellCheck]:
     for number in numbers:
         if not number.is_given:
             continue
-        first = printed_first.setdefault(_place_of_number(number, number.at), number)
+        first = printed_first.setdefault(_rest_of_place(number, (), number.metric), number)
         if first.table == number.table:
             continue
         n += 1
@@ -263,15 +248,10 @@ _MISSING = "missing cells"
 
 def _missing_in_arms(measured: Sequence[Number], compared: Sequence[tuple[str, str]]) -> Iterator[CellCheck]:
     """Thread levels that one of two compared arms lacks under the same load."""
-    groups: dict[_Place, list[Number]] = {}
-    for number in measured:
-        factors = {key: value for key, value in number.at.items() if key not in {"arm", "second", *THREADS}}
-        groups.setdefault(_place_of_number(None, factors), []).append(number)
+    loads = group_by(measured, lambda number: _rest_of_place(number, {"arm", "second", *THREADS}))
     both_ways = dict.fromkeys((*compared, *((second, first) for first, second in compared)))
-    for group in groups.values():
-        by_arm: dict[str, list[Number]] = {}
-        for number in group:
-            by_arm.setdefault(number.at["arm"], []).append(number)
+    for group in loads.values():
+        by_arm = group_by(group, lambda number: number.at["arm"])
         for arm, other in both_ways:
             own, its = (_thread_levels(by_arm.get(name, ())) for name in (arm, other))
             if arm in by_arm and (lack := its - own):
@@ -291,10 +271,10 @@ def _thread_levels(numbers: Sequence[Number]) -> set[int]:
 _Place = frozenset[tuple[str, str]]
 
 
-def _place_of_number(number: Number | None, keys: Mapping[str, Any]) -> _Place:
-    """Key of a number by some of its keys, as it is printed."""
-    metric = {("metric", number.metric)} if number else set()
-    return frozenset(metric | {(key, str(value)) for key, value in keys.items()})
+def _rest_of_place(number: Number, without: Collection[str], metric: str = "") -> _Place:
+    """Key of a number by its other keys, as they are printed, and by a metric."""
+    rest = {(key, str(value)) for key, value in number.at.items() if key not in without}
+    return frozenset({*rest, ("metric", metric)})
 
 
 class _Series(NamedTuple):
@@ -312,9 +292,8 @@ def _build_series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str,
     for number in numbers:
         if number.is_given and (arm := number.key("arm")) is not None:
             arms.setdefault(number.table, set()).add(arm)
-            rest = {key: value for key, value in number.at.items() if key not in ("arm", "workload")}
-            series_values = groups.setdefault((number.table, arm, number.key("workload")), {})
-            series_values[_place_of_number(number, rest)] = number.value
+            series = groups.setdefault((number.table, arm, number.key("workload")), {})
+            series[_rest_of_place(number, ("arm", "workload"), number.metric)] = number.value
     return [
         _Series(
             table if len(arms[table]) == 1 else f"{table} ({arm})",
@@ -366,8 +345,7 @@ def rising_threads(numbers: Sequence[Number]) -> list[CellCheck]:
     tables: dict[tuple[str, _Place], dict[int, Any]] = {}
     for number in numbers:
         if (threads := number.key("threads")) is not None:
-            rest = {key: value for key, value in number.at.items() if key not in THREADS}
-            place = (number.table, _place_of_number(None, rest))
+            place = (number.table, _rest_of_place(number, THREADS))
             tables.setdefault(place, {}).setdefault(number.row, threads)
     for (table, _), rows in tables.items():
         levels = list(rows.values())

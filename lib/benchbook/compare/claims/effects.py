@@ -1,8 +1,4 @@
-"""Published effects that one contrast of a study answers: they are judged as findings, with all their doubts.
-
-What needs more than one number (each of several cells, a mean over several contrasts, cells that meet a
-condition) is put to the study's cells instead (`measured`).
-"""
+"""Published effects that one contrast of a study answers: they are judged as findings, with all doubts."""
 
 from __future__ import annotations
 

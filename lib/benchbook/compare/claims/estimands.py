@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 from benchbook.compare.claims.bands import Scale, claim_limits, judged_by, scale_bounds
@@ -18,6 +18,7 @@ from benchbook.compare.stats.intervals import Interval
 from benchbook.compare.text import labels
 from benchbook.core.published.claim import ClaimSpec, Condition, Selector
 from benchbook.core.util.errors import require_value
+from benchbook.core.util.grouping import group_by
 
 BACK: Mapping[str, Callable[[float], float]] = {"share": math.expm1, "value": math.exp, "power": float}
 """What turns a logarithm into a part's number, by its scale; a power is none."""
@@ -157,9 +158,7 @@ def _test_values(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         each = [build(board.named([pair]), [pair]) for pair in items]
         is_sample = all("second" in item.place for item in items)
         return ClaimTest(each, items, "most" if rule == "most_cells" else "all", alone, is_sample=is_sample)
-    groups: dict[Hashable, list[CellPair]] = {}
-    for item in items:
-        groups.setdefault(board.group(item), []).append(item)
+    groups = group_by(items, board.group)
     parts = [build(board.named(group), group, decides=len(groups) == 1) for group in groups.values()]
     if len(groups) > 1:
         parts.append(build("all of them together", items))
@@ -196,8 +195,8 @@ def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     items = _unpaired_items(board.cells(claim, metric, None, None))
     for where, levels in board.series(items, key, ("threads",)):
         best: dict[float, CellPair] = {}
-        for level, group in groupby(levels, key=lambda entry: float(entry[0])):
-            pairs = [pair for _, pair in group]
+        for level, entries in group_by(levels, lambda entry: float(entry[0])).items():
+            pairs = [pair for _, pair in entries]
             if len(pairs) > 1 and metric not in RATES:
                 what = f"several values at one level of {labels.label_key(key)}"
                 raise NotApplicable(f"{what}, and only of a rate does the highest count")

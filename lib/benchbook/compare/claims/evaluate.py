@@ -70,11 +70,6 @@ def required_tables(several: Sequence[AssignedClaim]) -> tuple[str, ...]:
     return ("intervals",) if any(claim.claim.across == "second" for claim in several) else ()
 
 
-def answer_claims(evidence: StudyEvidence, several: Sequence[AssignedClaim]) -> list[Answer]:
-    """Answer to each claim: its parts with intervals, and a verdict if it is judged."""
-    return [_answer_claim(evidence, assigned_claim) for assigned_claim in several]
-
-
 def _build_test(study: StudySpec, claim: ClaimSpec) -> estimands.ClaimTest:
     """Test of a claim on a study; NotApplicable if it does not apply to the study."""
     if claim.metric is not None and not is_known(claim.metric, claim.across):
@@ -84,7 +79,8 @@ def _build_test(study: StudySpec, claim: ClaimSpec) -> estimands.ClaimTest:
     return estimands.build_test(claim, StudyCells(study))
 
 
-def _answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Answer:
+def answer_claim(evidence: StudyEvidence, assigned_claim: AssignedClaim) -> Answer:
+    """Answer to a claim: its parts with intervals, and a verdict if it is judged."""
     claim, level, looks = assigned_claim.claim, evidence.analysis.level, evidence.analysis.looks
     nothing: dict[str, Any] = {"n": 0, "parts": [], "verdict": None, "reason": None}
     new_answer = Answer(

@@ -88,7 +88,11 @@ def _judge_printed(
 ) -> EstimandOutcome:
     """Outcome of a printed number: inside or outside; open if its repetitions leave it undecided."""
     is_inside = bounds.holds(value)
-    if part.margin and not is_inside and abs(value) < _flat_margin(part, board):
+    least = PRACTICAL
+    if part.margin == "points":
+        least = MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean))
+    # A smaller step of a trend is flat.
+    if part.margin and not is_inside and abs(value) < math.log1p(least):
         return EstimandOutcome(part, amount, bounds, "inconclusive", is_flat=True)
     if not amount.is_known:
         return EstimandOutcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
@@ -100,13 +104,6 @@ def _judge_printed(
     return EstimandOutcome(
         part, amount, bounds, outcome, None, NOT_SHOWN if outcome == "inconclusive" else None
     )
-
-
-def _flat_margin(part: Estimand, board: CellSource) -> float:
-    """Smallest logarithm of a step of a trend that is not flat."""
-    if part.margin == "value":
-        return math.log1p(PRACTICAL)
-    return math.log1p(MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean)))
 
 
 def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:

@@ -24,11 +24,7 @@ LOADING = "load_s"
 # The part whose processors a printed metric is about: conditions hold it against what the part may use.
 USED = {"cpu_proxy_pct": "proxy", "cpu_tidb_pct": "server"}
 # Ours that are one column of `runs` over another.
-DERIVED = {
-    "cpu_proxy_for_a_query": ("cpu_proxy_cores", "qps"),
-    "cpu_server_for_a_query": ("cpu_server_cores", "qps"),
-    "cpu_tidb_for_a_query": ("cpu_tidb_cores", "qps"),
-}
+DERIVED = {f"cpu_{part}_for_a_query": (f"cpu_{part}_cores", "qps") for part in ("proxy", "server", "tidb")}
 
 
 def metric_column(metric: str) -> str:

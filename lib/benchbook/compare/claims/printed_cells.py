@@ -132,11 +132,6 @@ class Printed:
         return Interval(n, LEVEL, mean, mean - half, mean + half, math.sqrt(variance), df)
 
 
-def judge_source(published: Published) -> list[dict[str, Any]]:
-    """Judge every claim of a source, in the document's order."""
-    return [judge_claim(published, name) for name in published.source.claims]
-
-
 def judge_claim(published: Published, name: str) -> dict[str, Any]:
     """Judge one claim: the dict of an `AuditedClaim` without its doubts."""
     claim = published.source.claims[name]
@@ -182,9 +177,8 @@ def judge_printed(claim: ClaimSpec, numbers: Sequence[Number]) -> dict[str, Any]
 
 
 def describe_measured_pair(claim: ClaimSpec, numbers: Sequence[Number]) -> str:
-    """Sentence on the repeated arms beside a baseline that is a single, stored number.
+    """Sentence on the repeated arms beside a baseline that is a single, stored number, from another day.
 
-    Such a number is from another day, so arms that were repeated with the treatment make the better baseline.
     Empty where the baseline is repeated itself, or nothing else is.
     """
     baseline, treatment = claim.baseline or {}, claim.treatment or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,6 @@ class CellLocation(NamedTuple):
 
     @classmethod
     def of(cls, place: Mapping[str, Any]) -> CellLocation:
-        """Take them from the keys of a cell."""
         return cls(*(place[name] for name in cls._fields))
 
 
@@ -124,12 +124,10 @@ class StudyCells:
 
     def none_left(self, claim: ClaimSpec, cell_pairs: Sequence[CellPair]) -> str:
         """Say that the study has no such cell, or that none meets the conditions."""
-        requests = [
-            f"no cell has the {USED[str(condition.metric)]} at {condition_band(condition)} of its CPU"
-            for condition in claim.where
-            if condition.metric is not None
-        ]
-        return requests[0] if requests else "no cell of the study is what it speaks of"
+        condition = next((each for each in claim.where if each.metric is not None), None)
+        if condition is None:
+            return "no cell of the study is what it speaks of"
+        return f"no cell has the {USED[str(condition.metric)]} at {condition_band(condition)} of its CPU"
 
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
         """Series that vary only the carrier of a key; NotApplicable if one level stands twice."""
@@ -162,7 +160,7 @@ class StudyCells:
         return f"{name}, {f'{levels}, ' if is_one else ''}{workload}"
 
     def has(self, metric: str) -> bool:
-        """True if any run has a metric; before there are runs, if it is measured."""
+        """True if any run has a metric, or before there are runs."""
         return self._evidence is None or _of_runs(self._evidence.runs, metric).notna().any()
 
     def amount(self, terms: Terms) -> Interval:
@@ -190,21 +188,15 @@ class StudyCells:
     @cached_property
     def _table(self) -> pd.DataFrame:
         """Every cell of the study, without its twin, under the keys of documents; only measured ones."""
-        rows = [
-            {
-                "name": name,
-                "workload": workload,
-                "threads": threads,
-                "script": self._study.script(workload),
-                "range_size": settings.range_size,
+        study, rows = self._study, []
+        for name, workload, threads in itertools.product(study.arms, study.workloads, study.threads):
+            place, arm = {"name": name, "workload": workload, "threads": threads}, study.arms[name]
+            load = {"script": study.script(workload), "range_size": study.workloads[workload].range_size}
+            each = {
                 "threads_per_process": threads // arm.clients,
                 "threads_per_server": threads // arm.servers,
-                **arm.role(name),
             }
-            for name, arm in self._study.arms.items()
-            for workload, settings in self._study.workloads.items()
-            for threads in self._study.threads
-        ]
+            rows.append({**place, **load, **each, **arm.role(name)})
         if self._evidence is None:
             return pd.DataFrame(rows)
         columns = ["arm", "workload", "threads"]

@@ -112,10 +112,10 @@ def grade_claim(
     messages = {where: _session_outcome(numbers) for where, numbers in observations.items()}
     worst = max(messages, key=lambda where: OUTCOMES.index(messages[where][0]))
     outcome, low, high, often = messages[worst]
-    if ends := _ends_over_rates(name, study, sessions[-1].findings):
+    if ends := _ends_over_rates(put, study):
         outcome, low, high = "depends on the rate", *ends
     scale = observations[worst][-1][1].scale
-    processors = cpu_models.count_models([session_result.session.processor for session_result in sessions])
+    processors = cpu_models.count_models([session.session.processor for session in sessions])
     parts = tuple((where, result[0]) for where, result in messages.items())
     return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
 
@@ -204,12 +204,11 @@ def other_dose(claim: ClaimSpec, printed: float, findings: Findings) -> str:
     return f"another dose: as many {DOSES[key]} {beside}"
 
 
-def _ends_over_rates(name: str, study: StudySpec, findings: Findings) -> tuple[float, float] | None:
+def _ends_over_rates(put: Answer | None, study: StudySpec) -> tuple[float, float] | None:
     """Ends of a claim's cells where they differ in the offered rate alone, and two exclude each other."""
     rates = {workload.rate for workload in study.workloads.values() if workload.rate}
     if len(rates) < max(FEWEST_RATES, len(study.workloads)) or len(study.threads) > 1:
         return None
-    put = next((answer for answer in findings.claims or () if answer.claim == name), None)
     cells = [part for part in (put.parts if put else ()) if not part.decides and part.low is not None]
     lows, highs = [require_value(part.low) for part in cells], [require_value(part.high) for part in cells]
     return (min(lows), max(highs)) if cells and max(lows) > min(highs) else None
@@ -309,9 +308,8 @@ def _session_outcome(
         for session, number in observations
     }
     groups = random_effects.group_occasions(sessions)
-    values = [
-        random_effects.average_occasion([by_session[session.id] for session in group]) for group in groups
-    ]
+    members = ([by_session[session.id] for session in group] for group in groups)
+    values = list(map(random_effects.average_occasion, members))
     models = cpu_models.model_keys([group[0].processor for group in groups])
     variances = [max(value.standard_error, 1e-9) ** 2 for value in values]
     logs = [value.log_effect for value in values]
@@ -363,9 +361,9 @@ def _dose_settings(study: StudySpec, baseline: str, treatment: str) -> set[str]:
     results = {key for key in ("zones", "neighbour") if getattr(base, key) != getattr(other, key)}
     quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (base, other)]
     clusters = [engine_of(study, name).cluster for name in (baseline, treatment)]
-    apart = [cluster.zones_ms if cluster is not None else None for cluster in clusters]
-    results |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
-    return results | ({"zones"} if apart[0] != apart[1] else set())
+    apart = [cluster and cluster.zones_ms for cluster in clusters]
+    differ = {"cpu quotas": quotas[0] != quotas[1], "zones": apart[0] != apart[1]}
+    return results | {dial for dial, is_other in differ.items() if is_other}
 
 
 def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.compare.claims.bands import claim_limits, is_share, judged_by
 from benchbook.compare.claims.estimands import CellPair, ClaimTest
@@ -24,6 +24,15 @@ Records = Mapping[int, Record]
 _NUMBERS = ("mean", "low", "found_at", "n_other_sign", "other_base")
 
 
+class _Case(NamedTuple):
+    """A claim with its test, its outcomes, and the records of the test's items by their `id`."""
+
+    claim: ClaimSpec
+    test: ClaimTest
+    outcomes: Sequence[EstimandOutcome]
+    records: Records
+
+
 def build_verdict(
     claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> Record:
@@ -31,7 +40,7 @@ def build_verdict(
 
     `records` are those of the test's items, by their `id`.
     """
-    row, words = _ROWS[claim.kind](claim, claim_test, outcomes, records)
+    row, words = _ROWS[claim.kind](_Case(claim, claim_test, outcomes, records))
     recomputed, *caveats = render_paragraphs(
         "claim.j2",
         claim=claim,
@@ -63,37 +72,33 @@ def as_pair(cell_pair: CellPair) -> Pair:
     return Pair(cell_pair.place, require_value(cell_pair.baseline), cell_pair.cell)
 
 
-def _mark_cells(
-    items: Sequence[CellPair], outcomes: Sequence[EstimandOutcome], records: Records
-) -> list[Record]:
+def _mark_cells(case: _Case) -> list[Record]:
     """Cells with `is_inside` where one cell alone supports a claim or contradicts it."""
     held = {
         id(each.part.items[0]): {"is_inside": each.outcome == "confirmed"}
-        for each in outcomes
+        for each in case.outcomes
         if len(each.part.items) == 1
     }
-    return [records[id(item)] | held.get(id(item), {}) for item in items]
+    return [case.records[id(item)] | held.get(id(item), {}) for item in case.test.items]
 
 
 def _number_of(cell_pair: CellPair) -> float:
     return float(cell_pair.cell.value if cell_pair.baseline is None else as_pair(cell_pair).effect)
 
 
-def _value_row(
-    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
-) -> tuple[Record, Record]:
+def _value_row(case: _Case) -> tuple[Record, Record]:
     """Numbers of an effect or a value: cells in the band, mean and range."""
-    is_effect, rule = claim.kind == "effect", judged_by(claim)
-    cells = _mark_cells(claim_test.items, outcomes, records)
-    numbers = [_number_of(item) for item in claim_test.items]
+    is_effect, rule = case.claim.kind == "effect", judged_by(case.claim)
+    cells = _mark_cells(case)
+    numbers = [_number_of(item) for item in case.test.items]
     less = 1 if is_effect else 0
     # With a value of zero or below there is none.
     mean = geometric_mean(number + less for number in numbers) - less if min(numbers) + less > 0 else None
     if rule == "mean" and mean is None:
         return {"cells": cells, "verdict": "not derivable"}, {}
-    is_failed = is_effect and judge_test(claim_test, outcomes, None) != "confirmed"
-    found_at = _find_published(claim, cells, numbers) if is_failed else []
-    other = _divide_by_new(claim_test, claim_limits(claim), rule) if is_failed and not found_at else None
+    is_failed = is_effect and judge_test(case.test, case.outcomes, None) != "confirmed"
+    found_at = _find_published(case.claim, cells, numbers) if is_failed else []
+    other = _divide_by_new(case.test, claim_limits(case.claim), rule) if is_failed and not found_at else None
     row: Record = {
         "cells": cells,
         "n_inside": sum(cell["is_inside"] for cell in cells),
@@ -139,50 +144,42 @@ def _find_published(claim: ClaimSpec, cells: Sequence[Record], numbers: Sequence
     ]
 
 
-def _trend_row(
-    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
-) -> tuple[Record, Record]:
-    cells = _mark_cells(claim_test.items, outcomes, records)
-    inside = sum(outcome.outcome == "confirmed" for outcome in outcomes)
-    return {"cells": cells, "n_inside": inside, **_ends(map(_number_of, claim_test.items))}, {}
+def _trend_row(case: _Case) -> tuple[Record, Record]:
+    cells = _mark_cells(case)
+    inside = sum(outcome.outcome == "confirmed" for outcome in case.outcomes)
+    return {"cells": cells, "n_inside": inside, **_ends(map(_number_of, case.test.items))}, {}
 
 
-def _proportion_row(
-    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
-) -> tuple[Record, Record]:
-    key, each, cells = require_value(claim.along), [], []
-    for outcome in outcomes:
+def _proportion_row(case: _Case) -> tuple[Record, Record]:
+    key, each, cells = require_value(case.claim.along), [], []
+    for outcome in case.outcomes:
         shares = [item.cell.value / item.place[key] for item in outcome.part.items]
         for item, share in zip(outcome.part.items, shares, strict=True):
-            record = records[id(item)]
+            record = case.records[id(item)]
             work = (
                 f"{record['arithmetic']} / {float(item.place[key]):g} = {format_plain(share)} for each, "
                 f"{write_percent(share / shares[0] - 1)} against the first"
             )
             cells.append({**record, "value": round_digits(share), "arithmetic": work})
         each += shares
-    powers = [round_digits(outcome.amount.log_mean) for outcome in outcomes]
+    powers = [round_digits(outcome.amount.log_mean) for outcome in case.outcomes]
     mean = powers[0] if len(powers) == 1 else None
     return {"cells": cells, "mean": mean, **_ends(each)}, {"powers": powers}
 
 
-def _peak_row(
-    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
-) -> tuple[Record, Record]:
-    key = require_value(claim.along)
-    top = max(claim_test.items, key=lambda item: item.cell.value)
-    best = [outcome.part.items[1] for outcome in outcomes]
-    cells = [{**records[id(item)], "is_inside": item is top} for item in claim_test.items]
+def _peak_row(case: _Case) -> tuple[Record, Record]:
+    key = require_value(case.claim.along)
+    top = max(case.test.items, key=lambda item: item.cell.value)
+    best = [outcome.part.items[1] for outcome in case.outcomes]
+    cells = [{**case.records[id(item)], "is_inside": item is top} for item in case.test.items]
     other = [item.place[key] for item in best[:1] if top not in best]
     return {"cells": cells}, {"level": top.place[key], "other": other}
 
 
-def _same_effect_row(
-    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
-) -> tuple[Record, Record]:
-    key, effects = require_value(claim.along), []
+def _same_effect_row(case: _Case) -> tuple[Record, Record]:
+    key, effects = require_value(case.claim.along), []
     cells: list[Record] = []
-    for outcome in outcomes:
+    for outcome in case.outcomes:
         (mine, first), (its, other) = ([term[0] for term in terms] for terms in outcome.part.of)
         place: Mapping[str, Any] = outcome.part.items[0].place
         pairs: list[Any] = [Pair(place, first, mine), Pair(place, other, its)]
@@ -203,18 +200,16 @@ def _same_effect_row(
     return {"cells": cells, "n_inside": inside, **ends}, {"effects": effects}
 
 
-def _unit_row(
-    claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
-) -> tuple[Record, Record]:
-    point = require_value(claim.band).point
+def _unit_row(case: _Case) -> tuple[Record, Record]:
+    point = require_value(case.claim.band).point
     claimed = float(point) if isinstance(point, int | float) else None
     times = "{}: {} times the published number" if claimed else "{}"
     cells, fits = [], []
-    for outcome in outcomes:
+    for outcome in case.outcomes:
         where, is_inside = outcome.part.where, outcome.outcome == "confirmed"
         fits += [where.removeprefix("as ")] if is_inside else []
         for item in outcome.part.items:
-            record, multiple = records[id(item)], format_plain(item.cell.value / (claimed or 1))
+            record, multiple = case.records[id(item)], format_plain(item.cell.value / (claimed or 1))
             work = times.format(record["arithmetic"], multiple)
             cells.append({**record, "where": where, "is_inside": is_inside, "arithmetic": work})
     return {"cells": cells, "n_inside": len(fits)}, {"fits": fits}
@@ -225,8 +220,7 @@ def _ends(numbers: Iterable[float]) -> Record:
     return {"low": round_digits(min(values)), "high": round_digits(max(values))}
 
 
-_Row = Callable[[ClaimSpec, ClaimTest, Sequence[EstimandOutcome], Records], tuple[Record, Record]]
-_ROWS: dict[str, _Row] = {
+_ROWS: dict[str, Callable[[_Case], tuple[Record, Record]]] = {
     "effect": _value_row,
     "value": _value_row,
     "same_effect": _same_effect_row,

@@ -18,6 +18,7 @@ from benchbook.core.study.params import Analysis
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import numeric_equality
 from benchbook.core.util.errors import require_value
+from benchbook.core.util.grouping import group_by
 
 FISHER_P = 0.05
 SHORT_RUN_S = 45
@@ -71,11 +72,7 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
 
 
 def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[findings.Difference]:
-    """Facts that differ between the arms, `facts` being one nested mapping by arm.
-
-    Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
-    of (ports, process ids) are left out.
-    """
+    """Facts that differ between the arms by dotted name, without `OWN_FACTS`; None where an arm lacks one."""
     flat = {arm: numeric_equality.flatten_mapping(values, OWN_FACTS) for arm, values in facts.items()}
     that_differ = []
     for name in sorted(set().union(*flat.values())):
@@ -108,7 +105,6 @@ def wide_contrasts(several: Iterable[FindingData]) -> list[str]:
     """Contrasts in queries a second with an interval of their own too wide to say much.
 
     Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
-    What equal arms came out within says nothing of it, since workloads differ by tens in their noise.
     """
     contrasts = []
     for finding in several:
@@ -127,10 +123,7 @@ def study_caveats(
 ) -> list[ValidityThreat]:
     """Weaknesses of the study before any finding is read; `arms` has readable names."""
     marked = runs[runs.warnings.fillna("").ne("")].groupby("arm").size()
-    failed: dict[str, list[str]] = {}
-    for check in checks:
-        if check.passed is False:
-            failed.setdefault(check.check, []).append(check.where)
+    failed = group_by((check for check in checks if check.passed is False), lambda check: check.check)
     return caveats_from_template(
         "runs.j2",
         plan=study.plan,
@@ -142,7 +135,7 @@ def study_caveats(
         runs=len(runs),
         marked=marked,
         arms=arms,
-        failed=failed,
+        failed={name: [check.where for check in group] for name, group in failed.items()},
     )
 
 
@@ -161,9 +154,8 @@ def describe_runs(evidence: StudyEvidence, names: Mapping[str, str]) -> list[str
         return None
     arms = dict(zip(runs.run_id, runs.arm, strict=True))
     cost = stalls.measure_dips(runs, intervals, stalls.event_seconds(evidence.facts))
-    in_arms: dict[str, list[stalls.Dip]] = {}
     # Arms with an event come first.
-    for dip in sorted(cost, key=lambda dip: not dip.has_event):
-        in_arms.setdefault(names[arms[dip.run_id]], []).append(dip)
+    ordered = sorted(cost, key=lambda dip: not dip.has_event)
+    in_arms = group_by(ordered, lambda dip: names[arms[dip.run_id]])
     long = [] if cost else [(names[arms[run.run_id]], run) for run in stalls.long_runs(runs, intervals)]
     return [*map(sentence_case, sentences.render_paragraphs("described.j2", dips=in_arms, long=long))] or None

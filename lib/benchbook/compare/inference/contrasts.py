@@ -49,12 +49,10 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
         for metric in usual:
             waiting = [claim for claim in about if claim.metric == metric]
             for treatment in study.treatments:
-                claimed_effect = next(
-                    (claim for claim in waiting if _is_of_whole(claim, treatment, study)), None
-                )
-                waiting = [claim for claim in waiting if claim is not claimed_effect]
-                ratios = _block_ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
-                candidates.append(_build_candidate(evidence, ratios, claimed_effect))
+                of_whole = (claim for claim in waiting if _is_of_whole(claim, treatment, study))
+                place = (study.baseline, treatment, workload, metric)
+                candidates.append(build_contrast(evidence, *place, claim=next(of_whole, None)))
+                waiting = [claim for claim in waiting if claim is not candidates[-1].claim]
             candidates += [_extra_candidate(evidence, claim, workload) for claim in waiting]
         # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.
         beside = [claim for claim in about if claim.metric not in (*usual, *PERCENTILES, "qps")]
@@ -63,38 +61,38 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
 
 
 def _extra_candidate(evidence: StudyEvidence, claim: ClaimedEffect, workload: str) -> Hypothesis:
-    levels = claim.threads or evidence.study.threads
-    ratios = _block_ratios(evidence, claim.baseline, claim.treatment, workload, claim.metric, levels)
-    return replace(_build_candidate(evidence, ratios, claim), is_extra=True)
-
-
-def twin_candidates(evidence: StudyEvidence) -> list[Hypothesis]:
-    """Baseline against itself, for each workload that has an A/A pair."""
-    study = evidence.study
-    candidates: list[Hypothesis] = []
-    if study.twin is None:
-        return candidates
-    for workload in study.workloads:
-        levels = [level for level in study.threads if study.has_twin(workload, level)]
-        for metric in compared_metrics(study, workload) if levels else ():
-            ratios = _block_ratios(evidence, study.baseline, study.twin, workload, metric, levels)
-            candidates.append(_build_candidate(evidence, ratios, None))
-    return candidates
+    place = (claim.baseline, claim.treatment, workload, claim.metric)
+    return replace(build_contrast(evidence, *place, claim.threads, claim), is_extra=True)
 
 
 def build_contrast(
-    evidence: StudyEvidence, baseline: str, treatment: str, workload: str, metric: str
+    evidence: StudyEvidence,
+    baseline: str,
+    treatment: str,
+    workload: str,
+    metric: str,
+    threads: Sequence[int] | None = None,
+    claim: ClaimedEffect | None = None,
 ) -> Hypothesis:
-    """Contrast of any two arms of a study before it is judged, over all thread levels."""
-    ratios = _block_ratios(evidence, baseline, treatment, workload, metric, evidence.study.threads)
-    return _build_candidate(evidence, ratios, None)
+    """Contrast of any two arms of a study before it is judged, over some thread levels or all."""
+    analysis, levels = evidence.analysis, threads or evidence.study.threads
+    ratios = _block_ratios(evidence, baseline, treatment, workload, metric, levels)
+    look = reached_look(ratios.n, analysis.looks)
+    used = ratios if look is None else ratios.first(look)
+    return Hypothesis(estimate_effect(used, analysis.level, analysis.per_thread_level), ratios.n, look, claim)
 
 
 def judge_contrasts(
     evidence: StudyEvidence, claims: Sequence[ClaimedEffect], first_look: int
 ) -> tuple[list[EffectDecision], list[EffectDecision]]:
     """Judge all contrasts of a study and its A/A pairs; these may withhold results of contrasts."""
-    twins = twin_candidates(evidence)
+    study, twin = evidence.study, evidence.study.twin or ""
+    twins: list[Hypothesis] = []
+    # The baseline against itself, for each workload that has an A/A pair.
+    for workload in study.workloads if twin else ():
+        levels = [level for level in study.threads if study.has_twin(workload, level)]
+        for metric in compared_metrics(study, workload) if levels else ():
+            twins.append(build_contrast(evidence, study.baseline, twin, workload, metric, levels))
     judged = judge_candidates(contrast_candidates(evidence, claims), first_look, twins=twins)
     return judged, judge_candidates(twins, first_look, is_one_family=True)
 
@@ -125,10 +123,3 @@ def _block_ratios(
     # Checks of archives count the remarks of a finding, so one on its blocks stays beside the reason.
     note = f"no block has a p{PERCENTILES[metric]:g} of both arms"
     return replace(ratios, threads=requested, refusal=taken.reason, note=note)
-
-
-def _build_candidate(evidence: StudyEvidence, ratios: BlockRatios, claim: ClaimedEffect | None) -> Hypothesis:
-    analysis = evidence.analysis
-    look = reached_look(ratios.n, analysis.looks)
-    used = ratios if look is None else ratios.first(look)
-    return Hypothesis(estimate_effect(used, analysis.level, analysis.per_thread_level), ratios.n, look, claim)

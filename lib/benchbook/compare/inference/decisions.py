@@ -36,8 +36,7 @@ class Effect:
     """The effect of one contrast over all its thread levels, and each level by itself.
 
     `interval` decides; `second_opinion` may only take a decision away. `levels` has the same two for each
-    thread level; `by_threads` pairs a level with its exploratory interval. `spread` is the standard deviation
-    of a block's log ratio.
+    thread level; `by_threads` pairs a level with its exploratory interval.
     """
 
     contrast: BlockRatios
@@ -88,10 +87,9 @@ def estimate_effect(contrast: BlockRatios, level: float, per_thread_level: float
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An effect about to be judged, with the claim it answers.
+    """An effect about to be judged, with the claim it answers; `is_extra` if it was made for that alone.
 
-    `complete` counts the complete blocks that exist, of which the effect uses those up to `look`, the last
-    look reached (None before the first). `is_extra` marks a further contrast made for a claim only.
+    Of the `complete` blocks the effect uses those up to `look`, the last one reached (None before the first).
     """
 
     effect: Effect
@@ -132,10 +130,9 @@ def judge_candidates(
     """Judge all contrasts of a study, with Holm's correction among those that answer one question.
 
     Labels share a question when they compare with the same baseline at one workload, metric and choice of
-    threads; verdicts when they answer one claim there; everything does when `is_one_family`. Fail towards no
-    claim: before the first look, without an interval, where the second opinion leads elsewhere, or where
-    thread levels are shown to disagree about the sign, nothing is decided. Where the interval, or that of the
-    A/A pair in `twins`, is too wide to be of use, the label says so.
+    threads; verdicts when they answer one claim there; everything does when `is_one_family`. Nothing is
+    decided before the first look, without an interval, where the second opinion leads elsewhere, or where
+    thread levels are shown to disagree about the sign.
 
     Thread levels share their question with all levels of these contrasts. They are decided only where the
     effect over all threads is, or was shown to depend on threads: looking at levels anyhow would make false

@@ -48,6 +48,11 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     arms, workloads, skipped = context.names.arms, context.names.workloads, context.skipped
     more = _blocks_needed(candidate, context, context.analysis.half_width)
     useful = math.sqrt(USEFUL_RATIO) - 1
+    unused = candidate.complete - contrast.n
+    waiting = (
+        f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look" if unused else None
+    )
+    notes = filter(None, (waiting, contrast.note))
     by_threads = () if contrast.is_pooled else effect.by_threads
     opinion, agrees = None, judged.second_opinion_agrees
     if second is not None:
@@ -82,7 +87,7 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
         detectable_effect=detectable,
         runs=runs,
         pairs=len(runs) // 2,
-        warnings=[*judged.notes, *_list_warnings(candidate)],
+        warnings=[*judged.notes, *contrast.dropped, *notes],
     )
 
 
@@ -116,16 +121,6 @@ def q_values(candidates: Sequence[Hypothesis]) -> dict[Cell, float]:
 def _cell_key(effect: Effect, threads: int) -> Cell:
     contrast = effect.contrast
     return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
-
-
-def _list_warnings(candidate: Hypothesis) -> Iterator[str]:
-    contrast = candidate.effect.contrast
-    yield from contrast.dropped
-    unused = candidate.complete - contrast.n
-    if unused:
-        yield f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look"
-    if contrast.note:
-        yield contrast.note
 
 
 def _finding_id(candidate: Hypothesis, baseline: str) -> str:

@@ -1,6 +1,5 @@
-"""findings.json: all that a study found, and every number that prose may use.
+"""findings.json: all that a study found, and every number that prose may use; the same input, the same bytes.
 
-Made of tidy tables, the study and the analysis settings alone: the same input gives the same bytes.
 Effects are fractions; what could not be computed is null and has a reason beside it.
 """
 
@@ -68,11 +67,7 @@ def build_from_stages(
     facts: Facts,
     dataset: Mapping[str, Any],
 ) -> Findings:
-    """Content of findings.json from the files that the stages of a study left.
-
-    `put` are the claims put to it and `shown` those that its arms illustrate; `facts` and `dataset` are
-    facts.json and dataset.json.
-    """
+    """Content of findings.json from the files of the stages, with claims put to it and claims illustrated."""
     checks = consistency.of_runs(tidy["runs"])
     left = [ValidityThreat(title="Claim left open", text=text, favours=[]) for text in put.left]
     unanswered = [*left, *setup_notes.setup_caveats(study, facts, shown)]
@@ -99,12 +94,10 @@ def build_findings(
     """Content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
-    consistency checks already made, `facts` one nested mapping by arm,
-    `unanswered` doubts about claims that the study cannot answer, `asked` the claims that are no finding
-    between two arms, `loads` how long loading took by arm, `rows` how many there are, `skipped` why an arm
-    was skipped, by arm. Floats have 8 significant digits. Complete are the blocks of every contrast but
-    those of arms without any run. What only some studies ask for is None in others, whose findings so keep
-    their bytes.
+    consistency checks already made, `facts` one nested mapping by arm, `unanswered` doubts about claims that
+    the study cannot answer, `assigned_claims` those that are no finding between two arms, `loads` how long
+    loading took by arm, `rows` how many there are, `skipped` why an arm was skipped, by arm. What only some
+    studies ask for is None in others, whose findings so keep their bytes.
     """
     facts, analysis = facts or {}, analysis.for_blocks(study.plan.blocks)
     ordered = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
@@ -112,12 +105,14 @@ def build_findings(
     kind = (next(iter(facts.values()), {}).get("site") or {}).get("kind") or ""
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)
+    closed = [workload for workload in study.workloads if "qps" in compared_metrics(study, workload)]
     context = Context(study.baseline, analysis, _block_seconds(runs), names, skipped or {})
     evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     effect_decisions, twins = judge_contrasts(evidence, claims, looks[0])
     built = _build_entries(effect_decisions, twins, context, tidy)
     entries, aa_pairs = (speed_covariate.with_adjusted(each, paired) for each in built)
-    others, aa = evaluate.answer_claims(evidence, assigned_claims), aa_pairs[0] if aa_pairs else None
+    others = [evaluate.answer_claim(evidence, claim) for claim in assigned_claims]
+    aa = aa_pairs[0] if aa_pairs else None
     voids = caveats.void_counts(runs, tidy["voids"], list(names.arms), study.baseline)
     accompanied, partners = interference.arms_with_side_load(study), pairs.partner_gaps(runs)
     costs, monitor = tidy.get("costs"), tidy.get("monitor")
@@ -158,12 +153,7 @@ def build_findings(
             ),
             *unanswered,
         ],
-        "scaling": [
-            describe_scaling(runs, arm, workload)
-            for workload in study.workloads
-            if "qps" in compared_metrics(study, workload)
-            for arm in study.arms
-        ],
+        "scaling": [describe_scaling(runs, arm, workload) for workload in closed for arm in study.arms],
         "causes": caused,
         "client_full": attribution.set_aside(tidy["voids"]) or None,
         "claims": others or None,

@@ -75,11 +75,8 @@ def interference_caveats(
     # What was over before measuring is no doubt about it.
     is_over = mean is not None and tolerance.is_below(mean, sentences.NOTHING)
     is_loaded = load is not None and cores is not None and not tolerance.is_below(load, BUSY * cores)
-    foreign, limits = (
-        _foreign_cores(usable, cores, unmeasured),
-        (OTHERS * (cores or 0), OTHERS_APART * (cores or 0)),
-    )
-    used, least_used = _by_arm(foreign, usable, *limits)
+    foreign, whole = _foreign_cores(usable, cores, unmeasured), cores or 0
+    used, least_used = _by_arm(foreign, usable, OTHERS * whole, OTHERS_APART * whole)
     stolen, least_stolen = _by_arm(usable.steal_pct, usable, STEAL_PCT, STEAL_APART_PCT)
     fewest = usable[usable.threads == usable.threads.min()] if len(usable) else usable
     pressure = _cpu_pressure(fewest, monitor)
@@ -91,15 +88,11 @@ def interference_caveats(
     # Without a proxy fewer programs have to get a core for a query.
     plain = [arm for arm, arm_facts in facts.items() if not arm_facts.get("proxy")]
     simplest = plain if 0 < len(plain) < len(facts) else []
-    ways = {
-        arm: facts[arm].get("proxy") or facts[arm].get("access") in descriptors.load_proxies()
-        for arm in paced
-    }
-    favours = {
-        **{"Load": simplest, "Other programs": least_used, "CPU pressure": simplest, "Steal": least_stolen},
-        "BBR": [arm for arm, is_proxied in ways.items() if is_proxied],
-    }
-    is_waiting = pressure is not None and not tolerance.is_below(pressure.mean(), PRESSURE_PCT)
+    proxies = descriptors.load_proxies()
+    proxied = [arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in proxies]
+    favours = {"Load": simplest, "Other programs": least_used, "CPU pressure": simplest}
+    favours |= {"Steal": least_stolen, "BBR": proxied}
+    waited = None if pressure is None else pressure.mean()
     return caveats_from_template(
         "quiet.j2",
         favours=favours,
@@ -110,7 +103,7 @@ def interference_caveats(
         used=used,
         threads=fewest.threads.min(),
         workloads=[names.workloads.get(name, name) for name in fewest.workload.unique()],
-        waited=pressure.mean() if is_waiting and pressure is not None else None,
+        waited=None if waited is None or tolerance.is_below(waited, PRESSURE_PCT) else waited,
         stolen=stolen,
         large=sizes[sizes >= LARGE_KIB],
     )

@@ -1,7 +1,6 @@
 """Arms that are ordered: each against the first, against its neighbour, and all pairs with each other.
 
-Each of the three is a question of its own, and Holm's correction holds its error over all contrasts of that
-question. What is best is decided among all pairs, because which of them matter shows only in the data.
+Each of the three is a question of its own for Holm's correction; what is best is decided among all pairs.
 """
 
 from __future__ import annotations
@@ -57,25 +56,22 @@ def _of_workload(
     pairs = list(itertools.combinations(arms, 2))
     candidates = {pair: build_contrast(evidence, *pair, workload, metric) for pair in pairs}
 
-    def decided(chosen: Sequence[Pair]) -> dict[Pair, Contrast]:
-        hypotheses = [candidates[pair] for pair in chosen]
-        first_look = min(evidence.analysis.looks)
-        effect_decisions = judge_candidates(hypotheses, first_look, is_one_family=True, twins=twins)
-        entries = (build_finding(decision, context, {}) for decision in effect_decisions)
-        kept = ({key: getattr(entry, key) for key in Contrast.model_fields} for entry in entries)
-        return {pair: Contrast(**values) for pair, values in zip(chosen, kept, strict=True)}
+    def decide(chosen: Sequence[Pair]) -> list[Contrast]:
+        hypotheses, first_look = [candidates[pair] for pair in chosen], min(evidence.analysis.looks)
+        decisions = judge_candidates(hypotheses, first_look, is_one_family=True, twins=twins)
+        entries = (build_finding(decision, context, {}) for decision in decisions)
+        return [Contrast(**{key: getattr(entry, key) for key in Contrast.model_fields}) for entry in entries]
 
-    against_first = decided([(arms[0], arm) for arm in arms[1:]])
-    every = decided(pairs)
-    better = "higher" if metric == "qps" else "lower"
-    best = find_best_arms(arms, {pair: contrast.label for pair, contrast in every.items()}, better)
+    every, better = decide(pairs), "higher" if metric == "qps" else "lower"
+    labels = {pair: contrast.label for pair, contrast in zip(pairs, every, strict=True)}
+    best = find_best_arms(arms, labels, better)
     is_open = any(candidate.look is None for candidate in candidates.values())
     rungs = Rungs(
         workload=workload,
         metric=metric,
-        against_first=list(against_first.values()),
-        against_neighbour=list(decided(list(itertools.pairwise(arms))).values()),
-        pairs=list(every.values()),
+        against_first=decide([(arms[0], arm) for arm in arms[1:]]),
+        against_neighbour=decide(list(itertools.pairwise(arms))),
+        pairs=every,
         best=None if is_open else [Best(arm=arm, best=text) for arm, text in zip(arms, best, strict=True)],
         sentence="",
     )

@@ -1,8 +1,4 @@
-"""Notes on the arrangement of each arm, for the report, and on the arms that were skipped.
-
-On one machine every factor is made of what that has. The sentences say what it is made of, so that no reader
-takes a share of this processor's time for another processor.
-"""
+"""Notes on the arrangement of each arm, for the report, and on the arms that were skipped."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """The machine's speed as a covariate of effects: analysis of covariance with one slope for a study.
 
-Before each turn the clock makes a short loop that no arm can change. A block in which one arm had the faster
-moments favours it, by as much as speed moves throughput here. That slope is found from how each arm's own
-throughput moves from block to block, never from the difference between arms, so equal arms stay equal: what
-is taken out has a mean of zero whatever the arms do.
+Before each turn the clock makes a short loop that no arm can change. The slope is found from how each arm's
+own throughput moves from block to block, never from the difference between arms, so equal arms stay equal.
 """
 
 from __future__ import annotations

@@ -152,7 +152,8 @@ class StoppingRule:
             return None
         assigned_claims = [claim for claim in self.asked if claim.is_judged]
         seconds = _to_frame(tables["intervals"]) if evaluate.required_tables(assigned_claims) else None
-        answers = evaluate.answer_claims(replace(evidence, intervals=seconds), assigned_claims)
+        evidence = replace(evidence, intervals=seconds)
+        answers = (evaluate.answer_claim(evidence, claim) for claim in assigned_claims)
         if any(answer.verdict not in ("confirmed", "contradicted") for answer in answers):
             return None
         return f"everything is decided at the look at {count(look, 'block')}; {planned} planned"

@@ -22,6 +22,7 @@ from benchbook.core.artifacts.findings import ByThreads, FindingData, Findings, 
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
 from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util import numeric_equality
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import join_words
 
 SIGNIFICANT_DIGITS = 6
@@ -104,7 +105,9 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
     usable = [result for result in ordered if result.session.superseded is None]
     if not usable:
         raise ValueError(f"{study}: there is no session to pool that is not superseded")
-    chosen = design or _most_measured(usable)
+    # The design with most occasions, among equals that of the newest session.
+    designs = group_by((result.session for result in reversed(usable)), lambda session: session.design)
+    chosen = design or max(designs, key=lambda name: len(group_occasions(designs[name])))
     results = [result for result in usable if result.session.design == chosen]
     if not results:
         raise ValueError(f"{study}: no session has the design {chosen}")
@@ -129,14 +132,6 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
             if (aa := each.findings.aa) and aa.low is not None and aa.high is not None
         ),
     )
-
-
-def _most_measured(usable: Sequence[SessionResult]) -> str:
-    """Design with most occasions, among equals that of the newest session."""
-    by_design: dict[str, list[StudySession]] = {}
-    for result in reversed(usable):
-        by_design.setdefault(result.session.design, []).append(result.session)
-    return max(by_design, key=lambda design: len(group_occasions(by_design[design])))
 
 
 def _left_out(result: SessionResult, chosen: str) -> meta_analysis.ExcludedSession:
@@ -175,9 +170,8 @@ def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> Pool
     signs = {tolerance.sign_of_interval(level.low, level.high) for level in levels}
     is_even = not {-1, 1} <= signs and all(level.label != "depends on the machine" for level in levels)
     return PooledContrast(
-        **{
-            key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric", "names")
-        },
+        **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
+        names=entry.names,
         one_number=is_even and all(finding.headline for finding in entries.values() if finding),
         whole=_pool_effect(None, sessions, {name: each for name, each in entries.items() if each}),
         levels=levels,
@@ -193,12 +187,8 @@ def _pool_effect(
     observed = tuple(_session_effect(session, parts.get(session.id)) for session in sessions)
     fields = {"session", "n", "level", "label", "standard_error"}
     counted = [seen for seen in observed if seen.reason is None]
-    values = {
-        seen.session: random_effects.Value(
-            **seen.model_dump(include=fields), log_effect=math.log1p(seen.effect or 0.0)
-        )
-        for seen in counted
-    }
+    pairs = [(seen.model_dump(include=fields), math.log1p(seen.effect or 0.0)) for seen in counted]
+    values = {each["session"]: random_effects.Value(**each, log_effect=log) for each, log in pairs}
     study_sessions = [session for session in sessions if session.id in values]
     members = group_occasions(study_sessions)
     groups = [random_effects.average_occasion([values[session.id] for session in group]) for group in members]
@@ -239,8 +229,7 @@ def _label_effect(
     Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
     than the mean; four occasions on three processors and a prediction interval without zero; all occasions
     decided with one sign; a mean whose interval leaves zero out. A spread counts only beyond what makes no
-    practical difference, and with an occasion that is decided or a test (Cochran's) that finds it: of noise
-    alone nothing depends on anything.
+    practical difference, and with an occasion that is decided or a test (Cochran's) that finds it.
     """
     if by_processor is None:
         return "not computed"

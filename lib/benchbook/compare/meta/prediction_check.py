@@ -17,6 +17,7 @@ from benchbook.compare.text.labels import name_place
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_count, glance_percent, glance_range
 
 Place = Literal["as expected", "outside what was expected", "nothing to expect yet", "no number here"]
@@ -200,9 +201,8 @@ class _LeftOut(NamedTuple):
 
 
 def _leave_one_out(effect: PooledEffect, is_effect: bool, is_level: bool) -> Iterator[_LeftOut]:
-    models = list(dict.fromkeys(each.processor for each in effect.occasions))
-    groups = [(True, [each for each in effect.occasions if each.processor == model]) for model in models]
-    groups += [(False, [each]) for each in effect.occasions]
+    models = group_by(effect.occasions, lambda occasion: occasion.processor)
+    groups = [(True, group) for group in models.values()] + [(False, [each]) for each in effect.occasions]
     for is_processor, out in groups:
         rest = [each for each in effect.occasions if each not in out]
         if len({each.processor for each in rest}) < FEWEST_PROCESSORS:

@@ -19,6 +19,7 @@ from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text.cpu_models import may_be_same
 from benchbook.core.artifacts.meta_analysis import Sign, StudySession
 from benchbook.core.util import numeric_equality
+from benchbook.core.util.grouping import group_by
 
 WITHIN = timedelta(hours=6)
 # What a session's own label says of a number that must decide nothing.
@@ -148,9 +149,7 @@ def pool_by_processor(
     occasions' over their number. Raise ValueError as `pool` does.
     """
     whole = pool_effects(values, variances)
-    of_model: dict[str, list[int]] = {}
-    for place, model in enumerate(models):
-        of_model.setdefault(model, []).append(place)
+    of_model = group_by(range(len(models)), models.__getitem__)
     groups = [
         ([values[at] for at in places], [variances[at] for at in places]) for places in of_model.values()
     ]

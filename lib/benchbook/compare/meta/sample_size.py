@@ -14,6 +14,7 @@ from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text.labels import name_place
 from benchbook.core.artifacts.findings import BlocksNeeded
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.plural import count
 
 
@@ -67,11 +68,9 @@ def half_width(tau: float, error: float, k: int) -> float:
 
 
 def _advise_effect(contrast: PooledContrast, effect: PooledEffect) -> Advice:
-    of_model: dict[str, list[float]] = {}
-    for occasion in effect.occasions:
-        of_model.setdefault(occasion.processor, []).append(occasion.standard_error**2)
-    k = len(of_model)
-    variances = [math.fsum(squares) / len(squares) ** 2 for squares in of_model.values()]
+    models = group_by(effect.occasions, lambda occasion: occasion.processor).values()
+    squares = [[occasion.standard_error**2 for occasion in model] for model in models]
+    variances, k = [math.fsum(each) / len(each) ** 2 for each in squares], len(squares)
     error = math.sqrt(math.fsum(variances) / k) if k else None
     tau = None if effect.tau_pct is None else effect.tau_pct / 100
     name = name_place(contrast, effect)

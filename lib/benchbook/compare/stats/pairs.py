@@ -62,12 +62,11 @@ def block_ratios(
 ) -> BlockRatios:
     """Pair the runs of two arms block by block and take the log of their ratio.
 
-    `runs` needs the columns run_id, block, group, arm, workload, threads and `metric`; a run_id may be
-    several ids with spaces between them where runs were pooled. A pair is one run of each arm in the
-    same group. A block that misses a pair at any of `threads` is dropped: the
-    mean over thread levels would mean something else there. A metric of zero or below (or infinite)
-    refuses the whole contrast, because leaving out just the blocks in which an arm did nothing would
-    favour that arm. Raise ValueError when an arm has two runs in one place.
+    `runs` needs the columns run_id, block, group, arm, workload, threads and `metric`; a run_id may be many
+    ids with spaces between them where runs were pooled. A pair is one run of each arm in the same group. A
+    block that misses a pair at any of `threads` is dropped. A metric of zero or below (or infinite) refuses
+    the whole contrast, because leaving out just the blocks in which an arm did nothing would favour that arm.
+    Raise ValueError when an arm has two runs in one place.
     """
     levels = sorted(threads)
     is_of_arms = runs.arm.isin([baseline, treatment])

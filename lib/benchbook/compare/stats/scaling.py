@@ -183,10 +183,9 @@ def check_scalability(numbers: Sequence[Number]) -> list[CellCheck]:
         miss = float(max(abs(law.qps(np.array(levels)) / np.array(values) - 1)))
         text = render_detail("law", law=law, metric=series[0].metric, miss=miss)
         checks.append(build_check(name, bool(miss <= MISS), where, text, [series[0].table]))
-    checks += [
-        build_check(name, None, f"{len(places)} series", f"Not fitted, as {reason}: {'; '.join(places)}.")
-        for reason, places in refused.items()
-    ]
+    for reason, places in refused.items():
+        text = f"Not fitted, as {reason}: {'; '.join(places)}."
+        checks.append(build_check(name, None, f"{len(places)} series", text))
     return checks or summarize_checks(name, 0, "")
 
 

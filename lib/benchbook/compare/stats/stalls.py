@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchbook.compare.stats import tolerance
+from benchbook.core.util.grouping import group_by
 
 LONG_S = 300
 STALL_SHARE = 0.1
@@ -192,11 +193,9 @@ class EventLoss:
 def summarize_losses(runs: pd.DataFrame, dips: Sequence[Dip]) -> list[EventLoss]:
     """Losses by arm, those with an event first; `runs` has the columns run_id, arm and ignored_errors."""
     about = runs.set_index("run_id")
-    by_arm: dict[str, list[Dip]] = {}
-    for dip in sorted(dips, key=lambda dip: not dip.has_event):
-        by_arm.setdefault(str(about.arm[dip.run_id]), []).append(dip)
     losses = []
-    for arm, of_arm in by_arm.items():
+    ordered = sorted(dips, key=lambda dip: not dip.has_event)
+    for arm, of_arm in group_by(ordered, lambda dip: str(about.arm[dip.run_id])).items():
         errors = [int(about.ignored_errors[dip.run_id]) for dip in of_arm]
         lost, silent = [dip.lost_s for dip in of_arm], [int(dip.silent_s) for dip in of_arm]
         recovered = [dip.recovered_s for dip in of_arm if dip.recovered_s is not None]
@@ -209,8 +208,8 @@ def _measure_dip(
 ) -> Dip:
     level, least = float(np.median(before)), _window_means(before).min()
 
+    # Two windows in a row are at least as fast as the slowest one before.
     def is_back(start: int) -> bool:
-        """True if two windows in a row are at least as fast as the slowest one before."""
         windows = _window_means(after[start : start + 2 * WINDOW_S])
         return not any(tolerance.is_below(mean, least) for mean in windows)
 
