@@ -56,7 +56,18 @@ class ExistingSite(HeldSite):
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
         drivers = sorted({their.driver for their in self._theirs.values()})
-        self.secret, self._tls = server.prepare_account(self.asked, self.lab, drivers), self._context()
+        self.secret = server.prepare_account(self.asked, self.lab, drivers)
+        self._tls: ssl.SSLContext | None = None
+        if self.asked.tls_folder is not None:
+            # The certificates are put where sysbench wants them, too.
+            folder = Path(self.asked.tls_folder).expanduser()
+            for name in TLS_FILES:
+                if not os.access(folder / name, os.R_OK):
+                    raise SiteError(f"site.existing.tls_folder: {folder / name}: can't be read; put it there")
+                (Path(self._scratch.name) / name).symlink_to((folder / name).resolve())
+            self._tls = ssl.create_default_context(cafile=str(folder / TLS_FILES[0]))
+            self._tls.check_hostname = False
+            self._tls.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
 
     def _close(self, error: BaseException | None) -> None:
         for child in self._clients:
@@ -248,20 +259,6 @@ class ExistingSite(HeldSite):
     def _standing(self, arm: str) -> sqlalchemy.Connection:
         """Open a connection with every statement done at once."""
         return self.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT")
-
-    def _context(self) -> ssl.SSLContext | None:
-        """Our TLS context, with the certificates put in sysbench's place; None without TLS."""
-        if self.asked.tls_folder is None:
-            return None
-        folder = Path(self.asked.tls_folder).expanduser()
-        for name in TLS_FILES:
-            if not os.access(folder / name, os.R_OK):
-                raise SiteError(f"site.existing.tls_folder: {folder / name}: can't be read; put it there")
-            (Path(self._scratch.name) / name).symlink_to((folder / name).resolve())
-        context = ssl.create_default_context(cafile=str(folder / TLS_FILES[0]))
-        context.check_hostname = False
-        context.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
-        return context
 
 
 def choose_server(study: StudySpec, arm: str) -> server.ExternalServer:

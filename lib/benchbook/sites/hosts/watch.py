@@ -64,7 +64,14 @@ class RemoteWatch(Watch):
         seen_rows: list[list[list[str]]] = []
         for host in self._hosts.values():
             try:
-                seen_rows.append(self._collect(host))
+                result = host.call("watched", name=self._name)
+                text = result["rows"] or ""
+                if result["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != result["sha256"]:
+                    raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
+                self.by_host[host.name] = WatchResult(**result["seen"])
+                for suffix in ("csv", "json"):
+                    host.call("remove", name=f"{self._name}.{suffix}")
+                seen_rows.append(list(csv.reader(io.StringIO(text))))
             except SiteError as error:
                 print(f"{error}; this run has no record of what went on there")
         with self.path.open("w", encoding="utf-8", newline="") as stream:
@@ -89,16 +96,6 @@ class RemoteWatch(Watch):
     def _label(self, host: Host) -> str:
         first = next(role for role, its in self.roles.items() if its is host)
         return "machine" if host is self.roles["client"] else f"machine_{first}"
-
-    def _collect(self, host: Host) -> list[list[str]]:
-        result = host.call("watched", name=self._name)
-        text = result["rows"] or ""
-        if result["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != result["sha256"]:
-            raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
-        self.by_host[host.name] = WatchResult(**result["seen"])
-        for suffix in ("csv", "json"):
-            host.call("remove", name=f"{self._name}.{suffix}")
-        return list(csv.reader(io.StringIO(text)))
 
 
 def sum_events(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:

@@ -211,17 +211,11 @@ class PodClock:
         for client in self.clients:
             with contextlib.suppress(SiteError):
                 client.send_signal(signal.SIGCONT)
-        times = convert_times(labs.read_record(self.result), self.ahead_s)
-        return times | {"exit_code": self.exit_code, "stopped": self.stopped}
-
-
-def convert_times(results: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
-    """Result of a clock that is `ahead_s` seconds ahead of ours with its moments by ours."""
-    shifted, ahead_us = dict(results), round(ahead_s * 1e6)
-    if "turns" in results:
-        shifted["turns"] = [(arm, begin - ahead_us, end - ahead_us) for arm, begin, end in results["turns"]]
-    for key in {"started", "window"} & results.keys():
-        shifted[key] = [moment - ahead_s for moment in results[key]]
-    if "discarded" in results:
-        shifted["discarded"] = results["discarded"] - ahead_s
-    return shifted
+        record, ahead_us = labs.read_record(self.result), round(self.ahead_s * 1e6)
+        if "turns" in record:
+            record["turns"] = [(arm, begin - ahead_us, end - ahead_us) for arm, begin, end in record["turns"]]
+        for key in {"started", "window"} & record.keys():
+            record[key] = [moment - self.ahead_s for moment in record[key]]
+        if "discarded" in record:
+            record["discarded"] -= self.ahead_s
+        return record | {"exit_code": self.exit_code, "stopped": self.stopped}

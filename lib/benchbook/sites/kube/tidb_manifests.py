@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from benchbook.core.study.study import StudySpec
-from benchbook.core.study.study_kubernetes import Kubernetes, Role, parse_release
+from benchbook.core.study.study_kubernetes import Role, parse_release
 from benchbook.sites.kube import manifests, placement
 from benchbook.sites.kube.manifests import HOSTNAME, format_resources, format_tolerations
 from benchbook.sites.kube.placement import Chain, StudyNames, choose_resources, get_section, service_of
@@ -61,8 +61,22 @@ def build_cluster(study: StudySpec, names: StudyNames, name: str) -> dict[str, A
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
     wanted, nodes = config.of_parts(here.tidb, arm.parts), placement.select_nodes(here, arm)
     for part, role in PARTS.items():
-        pods = getattr(here.tidb, part).replicas
-        spec[part] = _build_part(server.name, part, pods, wanted[part], here, dict(nodes.get(role, ())))
+        spec[part] = {
+            "baseImage": f"pingcap/{part}",
+            "replicas": getattr(here.tidb, part).replicas,
+            # A part that failed is an invalid run, not one more part.
+            "maxFailoverCount": 0,
+            "config": config.render_toml(wanted[part]) if wanted[part] else "",
+            "affinity": _build_affinity(server.name, part),
+        }
+        if part in STORED:
+            spec[part]["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
+            if here.storage.storage_class is not None:
+                spec[part]["storageClassName"] = here.storage.storage_class
+        if labels := dict(nodes.get(role, ())):
+            spec[part]["nodeSelector"] = labels
+        if here.tolerations:
+            spec[part]["tolerations"] = format_tolerations(here)
     spec["tidb"] |= format_resources(choose_resources(arm, here))
     # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
     spec["tidb"]["separateSlowLog"] = False
@@ -96,28 +110,6 @@ def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
         "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
     }
     return names.manifest("Service", service_of(chain) or "", spec=spec)
-
-
-def _build_part(
-    name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: dict[str, str]
-) -> dict[str, Any]:
-    component: dict[str, Any] = {
-        "baseImage": f"pingcap/{part}",
-        "replicas": pods,
-        # A part that failed is an invalid run, not one more part.
-        "maxFailoverCount": 0,
-        "config": config.render_toml(wanted) if wanted else "",
-        "affinity": _build_affinity(name, part),
-    }
-    if part in STORED:
-        component["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
-        if here.storage.storage_class is not None:
-            component["storageClassName"] = here.storage.storage_class
-    if nodes:
-        component["nodeSelector"] = nodes
-    if here.tolerations:
-        component["tolerations"] = format_tolerations(here)
-    return component
 
 
 def _build_affinity(name: str, part: str) -> dict[str, Any]:

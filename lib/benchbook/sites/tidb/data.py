@@ -80,9 +80,18 @@ def admit_clients(
     password: str,
     peers: Sequence[str],
 ) -> None:
-    """Set variables, and let the benchmark's account in from `peers` alone; SiteError for an open account."""
+    """Set variables that differ, and let the benchmark's account in from `peers` alone; none may be open."""
     with connect() as connection, connection.cursor() as cursor:
-        set_variables(cursor, requests)
+        cursor.execute("SHOW GLOBAL VARIABLES")
+        there = dict(cursor.fetchall())
+        for name, value in requests.items():
+            if name in there and not is_same_value(value, there[name]):
+                try:
+                    argument = settings.format_value(value) if isinstance(value, bool) else value
+                    # Names hold word characters only.
+                    cursor.execute(f"SET GLOBAL {name} = %s", (argument,))
+                except pymysql.err.MySQLError as error:
+                    raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
         cursor.execute("SELECT host FROM mysql.user WHERE user = %s", (labs.USER,))
         for host in {host for (host,) in cursor.fetchall()} - set(peers):
@@ -99,20 +108,6 @@ def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
     cursor.execute(f"SELECT user, host FROM mysql.user WHERE {column} = ''")
     if names := [f"{user}@{host}" for user, host in cursor.fetchall()]:
         raise SiteError(f"these accounts have no password: {', '.join(names)}; run the prepare stage again")
-
-
-def set_variables(cursor: pymysql.cursors.Cursor, requests: Mapping[str, Value]) -> None:
-    """Set the variables that differ from `asked`; some are kept with the data, others not."""
-    cursor.execute("SHOW GLOBAL VARIABLES")
-    there = dict(cursor.fetchall())
-    for name, value in requests.items():
-        if name in there and not is_same_value(value, there[name]):
-            try:
-                arguments = settings.format_value(value) if isinstance(value, bool) else value
-                # Names hold word characters only.
-                cursor.execute(f"SET GLOBAL {name} = %s", (arguments,))
-            except pymysql.err.MySQLError as error:
-                raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
 
 def verify_identity(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> None:
