@@ -87,10 +87,11 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
     asked = config.complete_settings({"performance.max-procs": 2, "tidb_retry_limit": 10}, "6.6.0")
     items = {"log.level": "error", "enable-telemetry": False, "performance.max-procs": 0}
     variables = {name: "OFF" if value is False else "ON" for name, value in asked.variables.items()}
-    found = asked.differences(items, variables | {"tidb_retry_limit": "7"})
-    assert found == {"performance.max-procs": (2, "0"), "tidb_retry_limit": (10, "7")}
-    found = asked.differences(items | {"performance.max-procs": 2}, {})
-    assert found["tidb_retry_limit"] == (10, None)
+    with pytest.raises(SettingsDiffer) as told:
+        asked.taken({}, items, variables | {"tidb_retry_limit": "7"})
+    assert told.value.differences == {"performance.max-procs": (2, "0"), "tidb_retry_limit": (10, "7")}
+    with pytest.raises(SettingsDiffer, match="tidb_retry_limit: asked 10, got no such variable"):
+        asked.taken({}, items | {"performance.max-procs": 2}, {})
 
 
 def test_what_a_version_does_not_know_is_no_fault_unless_the_study_asks_for_it() -> None:

@@ -16,10 +16,6 @@ class TidbSettings:
     items: dict[str, Value]
     variables: dict[str, Value]
 
-    def differences(self, items: Mapping[str, Any], variables: Mapping[str, str]) -> settings.Differences:
-        """{setting: (asked, got)} of those not taken; got is None if there is no such setting."""
-        return settings.not_taken(self.items | self.variables, lambda key: self.got(key, items, variables))
-
     def taken(
         self,
         mine: Mapping[str, Value],
@@ -28,16 +24,13 @@ class TidbSettings:
         may_lack: bool = False,
     ) -> dict[str, dict[str, str | None]]:
         """Asked and got of each setting (`mine`: the study's); SettingsDiffer unless others `may_lack`."""
-        requests, wrong = self.items | self.variables, self.differences(items, variables)
+        requests = self.items | self.variables
+        there = {key: (items if is_item(key) else variables).get(key) for key in requests}
+        got = {key: format_value(value) for key, value in there.items() if value is not None}
+        wrong = settings.not_taken(requests, got.get)
         if may_lack:
             wrong = {key: two for key, two in wrong.items() if key in mine or two[1] is not None}
-        return settings.verify_settings(requests, mine, lambda key: self.got(key, items, variables), wrong)
-
-    @staticmethod
-    def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:
-        """The server's value of a setting, or None if it knows none of that name."""
-        value = (items if is_item(key) else variables).get(key)
-        return None if value is None else format_value(value)
+        return settings.verify_settings(requests, mine, got.get, wrong)
 
 
 def is_item(name: str) -> bool:
