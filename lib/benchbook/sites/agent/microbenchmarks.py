@@ -84,10 +84,7 @@ def describe_figures(results: Figures, recorded: list[Figures] | None = None) ->
 
 
 def measure_machine(folder: Path) -> Figures:
-    """Measure the machine and a folder's disk; None for a figure that can't be measured.
-
-    What Python takes is subtracted; on a busy machine it may come out longer than the thing itself.
-    """
+    """Measure the machine and a folder's disk; None for what can't be, or where Python itself took longer."""
     began, before = time.monotonic(), _read_times()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[0]})

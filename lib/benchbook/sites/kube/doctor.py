@@ -5,16 +5,11 @@ from benchbook.sites.kube import facts
 from benchbook.sites.kube.api import VARIABLES, KubernetesCluster, find_kubeconfig
 from benchbook.sites.machine.capabilities import Ability, judge_optional
 
-# What a study does there, as the API's review of rights asks for it.
+# What a study does there, as `kubectl auth can-i` takes it.
 RIGHTS = (
-    ("create", "", "namespaces"),
-    ("create", "apps", "statefulsets"),
-    ("create", "", "secrets"),
-    ("create", "", "services"),
-    ("create", "", "pods/exec"),
-    ("patch", "", "pods/ephemeralcontainers"),
-    ("list", "", "nodes"),
-)
+    "create namespaces", "create statefulsets.apps", "create secrets", "create services",
+    "create pods/exec", "patch pods/ephemeralcontainers", "list nodes",
+)  # fmt: skip
 
 
 def examine() -> list[Ability]:
@@ -30,7 +25,7 @@ def examine() -> list[Ability]:
         remedy = f"look at {file}, or name another in {VARIABLES[0]}"
         return [judge_optional("kubernetes", False, str(error), remedy)]
     abilities = [judge_optional("kubernetes", True, f"{version}, by {file}", "")]
-    lacking = [f"{right[0]} {right[2]}" for right in RIGHTS if not _is_allowed(cluster, *right)]
+    lacking = [right.removesuffix(".apps") for right in RIGHTS if not _is_allowed(cluster, *right.split())]
     remedy = "ask who runs the cluster for these rights"
     detail = ", ".join(lacking) or "all that studies need"
     abilities.append(judge_optional("cluster rights", not lacking, detail, remedy))
@@ -46,10 +41,11 @@ def examine() -> list[Ability]:
     return abilities
 
 
-def _is_allowed(cluster: KubernetesCluster, verb: str, group: str, what: str) -> bool:
+def _is_allowed(cluster: KubernetesCluster, verb: str, what: str) -> bool:
     from kubernetes import client
 
-    resource, _, sub = what.partition("/")
+    name, _, group = what.partition(".")
+    resource, _, sub = name.partition("/")
     asked = {"verb": verb, "group": group, "resource": resource, "subresource": sub or None}
     spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=client.V1ResourceAttributes(**asked))
     review, api = client.V1SelfSubjectAccessReview(spec=spec), client.AuthorizationV1Api(cluster.api)

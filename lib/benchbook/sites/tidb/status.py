@@ -21,15 +21,7 @@ from benchbook.sites.settings import Value, format_value, is_same_value
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-STATEMENTS = {
-    "Com_select": "Select",
-    "Com_insert": "Insert",
-    "Com_update": "Update",
-    "Com_delete": "Delete",
-    "Com_begin": "Begin",
-    "Com_commit": "Commit",
-    "Com_rollback": "Rollback",
-}
+KINDS = ("Select", "Insert", "Update", "Delete", "Begin", "Commit", "Rollback")
 COMMANDS = {"Com_stmt_prepare": "StmtPrepare", "Com_stmt_execute": "StmtExecute"}
 # What MariaDB counts and TiDB does not, in words for the run.
 ABSENT = {"Rows_sent": "TiDB doesn't count the rows it sends"}
@@ -91,7 +83,7 @@ def map_counters(samples: Samples) -> dict[str, int]:
     """
     count = partial(sum_samples, samples)
     refused = count("tidb_server_handshake_error_total")
-    results = {name: count("tidb_executor_statement_total", type=kind) for name, kind in STATEMENTS.items()}
+    results = {f"Com_{kind.lower()}": count("tidb_executor_statement_total", type=kind) for kind in KINDS}
     results |= {name: count("tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()}
     if any(name == ENDED for name, _, _ in samples):
         results["Connections"] = count(ENDED) + refused
