@@ -159,7 +159,3 @@ def _find_processes(folder: Path) -> dict[str, process.Child]:
     """Processes that were started with this folder by id and command, first started first; never by name."""
     living = process.find_living(lambda environment: environment.get(process.FOLDER) == str(folder))
     return {f"pid {child.pid} ({procfs.read_command(child.pid)})": child for child in living}
-
-
-if __name__ == "__main__":
-    main()

@@ -23,19 +23,6 @@ from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.topology import background_load
 from benchbook.sites.topology.runtime import ArmRuntime
 
-NO_BALANCER = (
-    "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
-    "MetalLB"
-)
-NO_OPERATOR = (
-    "the cluster knows no TidbCluster; install TiDB Operator {version}, or leave out site.kubernetes.tidb "
-    "for TiDB in one pod"
-)
-OTHER_OPERATOR = (
-    "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
-    "{version}"
-)
-
 
 class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
     """All parts of a study's arms by name; those that are alive are its servers."""
@@ -73,7 +60,8 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         if chain.arm.access != "load_balancer":
             return None
         if not self._has_balancers:
-            return NO_BALANCER
+            remedy = "use a cluster of a cloud, or install one such as MetalLB"
+            return f"no provider behind this cluster gives load balancers; {remedy}"
         nodes = facts.list_addresses(self.space.cluster)
         return require_value(self.outside).lacking(placement.count_outside(chain), nodes)
 
@@ -82,9 +70,12 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         if (wanted := self.space.here.tidb) is None:
             return None
         if (operator := self._operator) is None:
-            return NO_OPERATOR.format(version=wanted.operator_version)
+            remedy = f"install TiDB Operator {wanted.operator_version}"
+            otherwise = "leave out site.kubernetes.tidb for TiDB in one pod"
+            return f"the cluster knows no TidbCluster; {remedy}, or {otherwise}"
         if operator and operator.rpartition(".")[0] not in operator_versions(wanted.version):
-            return OTHER_OPERATOR.format(found=operator, tidb=wanted.version, version=wanted.operator_version)
+            why = f"with which its maker does not support TiDB {wanted.version}"
+            return f"TiDB Operator {operator} is in the cluster, {why}; install {wanted.operator_version}"
         return None
 
     @functools.cached_property
