@@ -146,11 +146,12 @@ def build_chains(study: StudySpec) -> dict[str, Chain]:
             hops.append(Part(name_of, "service", SERVICE_PORT, KubernetesPlacement(), to=servers[0]))
         if arm.access in descriptors.load_proxies():
             quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
-            where = KubernetesPlacement("pod", _make_limited(quota), nodes.get("proxy", ()))
+            limited = ResourceLimits(request_cpu=quota, limit_cpu=quota)
+            where = KubernetesPlacement("pod", limited, nodes.get("proxy", ()))
             hops.append(share("proxy", where, to=servers[0], program=arm.access))
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
-        room = _make_equal(quota, here.client.memory_mib)
-        where = KubernetesPlacement("pod", room, nodes.get("client", ()))
+        room = (quota, here.client.memory_mib)
+        where = KubernetesPlacement("pod", ResourceLimits(*room, *room), nodes.get("client", ()))
         has_pods = arm.access != "load_balancer" and here.client_in != "server"
         clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
         neighbour = _place_neighbour(arm, servers[0], share)
@@ -181,8 +182,9 @@ def choose_resources(arm: Arm, here: Kubernetes) -> ResourceLimits:
         low, top = pod_resources.requests, pod_resources.limits
         return ResourceLimits(low.cpu or top.cpu, low.memory_mib or top.memory_mib, top.cpu, top.memory_mib)
     if arm.qos == "guaranteed":
-        return _make_equal(quota or here.server.cpu, here.server.memory_mib)
-    return _make_limited(quota)
+        room = (quota or here.server.cpu, here.server.memory_mib)
+        return ResourceLimits(*room, *room)
+    return ResourceLimits(request_cpu=quota, limit_cpu=quota)
 
 
 def _describe_difference(arm: Arm, here: Kubernetes, nodes: Mapping[Role, Labels]) -> str:
@@ -201,11 +203,3 @@ def _place_neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
     limits = ResourceLimits(request_cpu=cores)
     return share("neighbour", KubernetesPlacement("pod", limits, server.where.nodes, beside=server.name), 0)
-
-
-def _make_equal(cpu: float | None, memory_mib: int | None) -> ResourceLimits:
-    return ResourceLimits(cpu, memory_mib, cpu, memory_mib)
-
-
-def _make_limited(cpu: float | None) -> ResourceLimits:
-    return ResourceLimits(request_cpu=cpu, limit_cpu=cpu)
