@@ -71,18 +71,13 @@ class Jobs:
         """Start a program unless this name is taken; options: cwd, env, user, cpus, nofile, append."""
         if name in self._jobs:
             return self._jobs[name]
-        where = ProcessPlacement(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
+        cpus = tuple(how["cpus"]) if how.get("cpus") else None
+        options: dict[str, Any] = {"keep": self.keep, "start_new_session": True, "user": how.get("user")}
+        options |= {"append": bool(how.get("append")), "cwd": how.get("cwd") or self.folder}
+        options |= {"where": ProcessPlacement(cpus, nofile=how.get("nofile"))}
+        env = {**PLAIN, **(how.get("env") or {}), TOKEN: self.token, FOLDER: str(self.folder)}
         try:
-            popen = spawn.spawn_program(
-                *(argv, out, err),
-                append=bool(how.get("append")),
-                user=how.get("user"),
-                where=where,
-                keep=self.keep,
-                cwd=how.get("cwd") or self.folder,
-                start_new_session=True,
-                env={**PLAIN, **(how.get("env") or {}), TOKEN: self.token, FOLDER: str(self.folder)},
-            )
+            popen = spawn.spawn_program(argv, out, err, env=env, **options)
         except OSError as error:
             raise SiteError(f"{argv[0]} could not be started: {error}; check that it is installed") from None
         # We collect its end ourselves, with the CPU time that the kernel counted for it alone.

@@ -67,15 +67,10 @@ def _start_agent(folder: Path) -> dict[str, Any]:
     folder.chmod(0o711)
     _end_agent(folder)
     log = os.open(folder / "agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    started = subprocess.Popen(
-        [sys.executable, sys.argv[0], "run", str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-        cwd="/",
-        env={**process.PLAIN, process.TOKEN: order["token"], process.FOLDER: str(folder)},
-    )
+    argv = [sys.executable, sys.argv[0], "run", str(folder)]
+    how: dict[str, Any] = {"cwd": "/", "start_new_session": True}
+    env = {**process.PLAIN, process.TOKEN: order["token"], process.FOLDER: str(folder)}
+    started = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, env=env, **how)
     assert started.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         started.stdin.write(json.dumps(order).encode() + b"\n")

@@ -283,16 +283,10 @@ def close_connection(connection: fabric.Connection) -> None:
 
 def _open_verified(target: Target, jump: fabric.Connection | None) -> fabric.Connection:
     client, credentials = _prepare_login(target)
-    connection = fabric.Connection(
-        target.host,
-        user=target.user,
-        port=target.port,
-        connect_timeout=round(target.timeout_s),
-        gateway=jump,
-        # Neither Fabric's nor SSH's own settings files: the inventory says it all.
-        config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
-        connect_kwargs=credentials,
-    )
+    # Neither Fabric's nor SSH's own settings files: the inventory says it all.
+    config = fabric.Config(lazy=True, overrides={"load_ssh_configs": False})
+    options = {"connect_timeout": round(target.timeout_s), "gateway": jump, "connect_kwargs": credentials}
+    connection = fabric.Connection(target.host, target.user, target.port, config, **options)
     connection.client = client
     keys_path, where = target.known_hosts, f"{target.name} ({target.host}, port {target.port})"
     shown = target.host if target.port == 22 else f"[{target.host}]:{target.port}"

@@ -47,17 +47,11 @@ class RemoteWatch(Watch):
     def start(self) -> None:
         for name, host in self._hosts.items():
             host.call("private_folder", name="run")
-            host.call(
-                "watch",
-                name=self._name,
-                parts={part: list(by_host[name]) for part, by_host in self.pids.items() if by_host.get(name)},
-                machine=self._label(host),
-                clients=list(self.pids["client"].get(name, ())),
-                hops=list(self.hops.get(name, ())),
-                families=list(self.families.get(name, ())),
-                has_pauses=host.is_whole,
-                counts_s=self.counts_s,
-            )
+            parts = {part: list(by_host[name]) for part, by_host in self.pids.items() if by_host.get(name)}
+            named = {"clients": self.pids["client"], "hops": self.hops, "families": self.families}
+            its: dict[str, Any] = {key: list(by_host.get(name, ())) for key, by_host in named.items()}
+            its |= {"machine": self._label(host), "has_pauses": host.is_whole, "counts_s": self.counts_s}
+            host.call("watch", name=self._name, parts=parts, **its)
 
     def stop(self) -> None:
         """End watching and write `monitor.csv`; if a host is gone by now, no figure is for all hosts."""

@@ -110,15 +110,11 @@ class KubernetesCluster:
         try:
             if self._dynamic is None:
                 self._dynamic = DynamicClient(self.api)
-            return self._dynamic.server_side_apply(
-                self._dynamic.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]),
-                body=dict(manifest),
-                name=meta["name"],
-                namespace=meta.get("namespace"),
-                field_manager=MANAGER,
-                force_conflicts=True,
-                **({"dry_run": "All"} if dry_run else {}),
-            )
+            resource = self._dynamic.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+            how: dict[str, Any] = {"name": meta["name"], "namespace": meta.get("namespace")}
+            how |= {"field_manager": MANAGER, "force_conflicts": True}
+            how |= {"dry_run": "All"} if dry_run else {}
+            return self._dynamic.server_side_apply(resource, body=dict(manifest), **how)
         except ResourceNotFoundError:
             remedy = "install the operator that brings it"
             raise SiteError(f"{what}: the cluster knows no {kind}; {remedy}") from None
@@ -177,19 +173,11 @@ class KubernetesCluster:
         self, namespace: str, pod: str, argv: Sequence[str], has_stdin: bool, container: str | None = None
     ) -> Any:
         """Open a connection for the words of a command in a pod, in bytes by channel."""
-        return stream(
-            client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
-            pod,
-            namespace,
-            command=list(argv),
-            stdin=has_stdin,
-            stdout=True,
-            stderr=True,
-            tty=False,
-            **({"container": container} if container is not None else {}),
-            binary=True,
-            _preload_content=False,
-        )
+        how: dict[str, Any] = {"stdin": has_stdin, "stdout": True, "stderr": True, "tty": False}
+        how |= {"binary": True, "_preload_content": False}
+        how |= {"container": container} if container is not None else {}
+        connect = self.core.connect_get_namespaced_pod_exec
+        return stream(connect, pod, namespace, command=list(argv), **how)
 
     def raw(self, path: str) -> str | None:
         """The API's answer at a path, as text; None if it has or shows nothing."""

@@ -39,16 +39,10 @@ def build_server(study: StudySpec, names: StudyNames, server: Part) -> list[dict
     """A server's Service, and the StatefulSet that holds it."""
     storage, whole = placement.get_section(study).storage, build_stateful(study, names, server)
     if storage.storage_class is not None:
-        whole["spec"]["volumeClaimTemplates"] = [
-            {
-                "metadata": {"name": "data", "labels": dict(names.labels)},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": storage.storage_class,
-                    "resources": {"requests": {"storage": f"{storage.size_gib}Gi"}},
-                },
-            }
-        ]
+        spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage.storage_class}
+        spec |= {"resources": {"requests": {"storage": f"{storage.size_gib}Gi"}}}
+        claim = {"metadata": {"name": "data", "labels": dict(names.labels)}, "spec": spec}
+        whole["spec"]["volumeClaimTemplates"] = [claim]
     return [build_service(names, server), whole]
 
 

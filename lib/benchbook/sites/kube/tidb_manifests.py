@@ -114,14 +114,8 @@ def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
 
 def _build_affinity(name: str, part: str) -> dict[str, Any]:
     """Put each pod of a part on a node of its own, as the parts of the published clusters were."""
-    term = {
-        "labelSelector": {
-            "matchExpressions": [
-                # Two clusters may share nodes: they are told apart by the operator's own label.
-                {"key": INSTANCE, "operator": "In", "values": [name]},
-                {"key": COMPONENT, "operator": "In", "values": [part]},
-            ]
-        },
-        "topologyKey": HOSTNAME,
-    }
+    # Two clusters may share nodes: they are told apart by the operator's own label.
+    labels = {INSTANCE: name, COMPONENT: part}
+    terms = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
+    term = {"labelSelector": {"matchExpressions": terms}, "topologyKey": HOSTNAME}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
