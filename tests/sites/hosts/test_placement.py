@@ -26,23 +26,17 @@ def target(name: str, *roles: str) -> Target:
     return Target(name, name, name, roles, 22, "root", **paths, lease_s=9.0, patience_s=5.0, timeout_s=1.0)
 
 
-HOSTS = {
-    one.name: one
-    for one in (
-        *(target("db1", "server"), target("db2", "server"), target("lb1", "proxy")),
-        *(target("gen1", "client"), target("all1", "server", "proxy", "client")),
-    )
-}
+ROLES = {"db1": ["server"], "db2": ["server"], "lb1": ["proxy"], "gen1": ["client"]}
+HOSTS = {name: target(name, *held) for name, held in ROLES.items()}
+HOSTS["all1"] = target("all1", "server", "proxy", "client")
 
 
 def test_a_client_is_the_program_that_the_inventory_names():
     """Its version is asked of that one, too."""
     named = replace(target("gen1", "client"), programs={"sysbench": "/opt/bin/sysbench"})
     asked = ["sysbench", "oltp_read_only", "run"]
-    assert load_client.carry_arguments(SimpleNamespace(target=named), asked) == [
-        "/opt/bin/sysbench",
-        *asked[1:],
-    ]
+    told = load_client.carry_arguments(SimpleNamespace(target=named), asked)
+    assert told == ["/opt/bin/sysbench", *asked[1:]]
     assert load_client.carry_arguments(SimpleNamespace(target=HOSTS["gen1"]), asked) == asked
 
 

@@ -139,9 +139,8 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(rack, monkeypatc
             evidence = folder.evidence()
             judged = walks.judge(folder)
             assert (judged.status, judged.reasons) == ("valid", [])
-            assert evidence["tls"]["asked"] == "required" and evidence["tls"]["cipher"].startswith(
-                ("TLS", "E")
-            )
+            assert evidence["tls"]["asked"] == "required"
+            assert evidence["tls"]["cipher"].startswith(("TLS", "E"))
             books = evidence["ledger"]
             # Each of the client's connections, and none in plain text.
             assert books["after"]["Ssl_accepts"] - books["before"]["Ssl_accepts"] >= asked.threads[0]
@@ -275,12 +274,8 @@ def test_a_custom_script_runs_on_a_host_with_its_modules_and_clients_where_they_
 ):
     """TPC-C's layout, its tables proven on the server; another arm's clients on hosts that it names."""
     tpcc = {"script": "tests/others/tpcc_like/tpcc.lua", "options": {"tables": 1, "scale": 1, "use_fk": 0}}
-    asked = study(
-        arms={"one": {}, "there": {"hosts": {"client": "client2"}}},
-        workloads={"tpcc": tpcc},
-        warm_up={"pilot_s": 1},
-        threads=(1,),
-    )
+    arms = {"one": {}, "there": {"hosts": {"client": "client2"}}}
+    asked = study(arms=arms, workloads={"tpcc": tpcc}, warm_up={"pilot_s": 1}, threads=(1,))
     with loaded(rack, monkeypatch, "scripts", asked) as site:
         (found,) = dataset.describe_custom_tables(site, plan_data(asked)).values()
         assert found["stock1"]["rows"] == 100 and found["customer1"]["checksum"]

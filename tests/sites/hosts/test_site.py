@@ -127,10 +127,8 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
         lost = folder.evidence()["arrangement"]["connection_lost"]
         assert sum(one["lost_s"] for one in lost["client1"]) > 3
         # And the next run knows nothing of it.
-        assert (
-            "connection_lost"
-            not in walks.measured(site, site.study, "direct", tmp_path / "raw").evidence()["arrangement"]
-        )
+        again = walks.measured(site, site.study, "direct", tmp_path / "raw").evidence()
+        assert "connection_lost" not in again["arrangement"]
 
 
 @pytest.mark.slow
@@ -211,10 +209,8 @@ def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path)
     with owning(study(), home):
         pass
     assert any("mariadbd" in text for text in leftovers(rack)), "the hosts have not noticed yet"
-    stranger = subprocess.Popen(
-        ["ip", "netns", "exec", rack.hosts["server1"].namespace, "sleep", "60"],
-        env={"PATH": os.environ["PATH"]},
-    )
+    argv = ["ip", "netns", "exec", rack.hosts["server1"].namespace, "sleep", "60"]
+    stranger = subprocess.Popen(argv, env={"PATH": os.environ["PATH"]})
     try:
         report = teardown.tear_down(home.parent)
         assert report.is_clean and any("on server1: pid" in line for line in report.stopped)
@@ -255,11 +251,8 @@ def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Pa
         other = home.parent.parent / "other" / "study"
         # Hosts guard themselves; this machine's cores are free for a study of its own.
         lock.acquire_lock(other).release()
-        with (
-            pytest.raises(LockHeld, match=r"the study in .* is being measured"),
-            sites.open_site(study(), home),
-        ):
-            pass
+        with pytest.raises(LockHeld, match=r"the study in .* is being measured"):
+            sites.open_site(study(), home).__enter__()
         with sites.open_site(study(), other) as late, pytest.raises(SiteError, match="is being measured by"):
             late.up("direct")
         assert site.identity("direct")["host"] == "server1", "the first one goes on undisturbed"

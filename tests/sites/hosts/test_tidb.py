@@ -22,16 +22,10 @@ from tests.sites.hosts.test_several import column, loaded, opened
 from tests.sites.hosts.test_site import OF_HOSTS, study
 from tests.sites.ssh_hosts import Rack, leftovers, racked
 
-VERSION = "5.0"
 CONTROL = {"server1": ["pd", "tikv", "control"]}
-OF_VERSION = (build.make_recipe(VERSION), *(build.make_recipe(VERSION, name) for name in build.PARTS))
-PROGRAMS = [recipe.target for recipe in OF_VERSION]
+PROGRAMS = [build.make_recipe("5.0", name).target for name in (build.SERVER, *build.PARTS)]
 ADAPTER = Path(__file__).resolve().parents[3] / "tools" / "images" / "tidb" / "tikv-server"
-BUILT = [
-    build.make_recipe(version).target
-    for version in build.list_versions()
-    if build.make_recipe(version).target.is_file()
-]
+BUILT = [*filter(Path.is_file, (build.make_recipe(version).target for version in build.list_versions()))]
 pytestmark = [
     *(*OF_HOSTS, pytest.mark.slow),
     pytest.mark.skipif(not BUILT, reason="no TiDB is built; make tidb"),
@@ -135,19 +129,16 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
     rack: Rack, tiup: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     # The level of TiKV's log has unistore's name, which takes its place.
-    asked = cluster_study(
-        {"tidb_hashagg_final_concurrency": 1},
-        {"direct": {}, "two": {"clients": 2}},
-        login="root",
-        identity_file="~/.ssh/id_ed25519",
-        tikv={"hosts": 1, "config": {"server.log-level": "error"}},
-        tidb={"hosts": 1, "config": {"performance.max-procs": 2}},
-    )
+    how = {"login": "root", "identity_file": "~/.ssh/id_ed25519"}
+    how["tikv"] = {"hosts": 1, "config": {"server.log-level": "error"}}
+    how["tidb"] = {"hosts": 1, "config": {"performance.max-procs": 2}}
+    settings = {"tidb_hashagg_final_concurrency": 1}
+    asked = cluster_study(settings, {"direct": {}, "two": {"clients": 2}}, **how)
     home = rack.folder / "home" / "cluster"
     with loaded(rack, monkeypatch, "cluster", asked, **by_tiup(rack)) as site:
         assert site.missing("direct") is None
-        name = said(tiup)[0][1]
         commands = said(tiup)
+        name = commands[0][1]
         assert commands[0][:3] == ["deploy", name, "v5.0.0"]
         key = str(Path.home() / ".ssh" / "id_ed25519")
         assert commands[0][4:] == ["--user", "root", "--yes", "--identity_file", key]
@@ -193,11 +184,9 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(rack, tiup, monkey
         assert any("tidb-server" in text for text in leftovers(rack))
         host = site.runtime.host("server1")
         pid = host.call("hello")["pid"]
-        agents = [
-            one for one in rack.hosts["server1"].processes() if f"NSpid:\t{one}\t{pid}\n" in status(one)
-        ]
-        assert len(agents) == 1
-        os.kill(agents[0], 15)
+        pids = rack.hosts["server1"].processes()
+        (agent,) = [one for one in pids if f"NSpid:\t{one}\t{pid}\n" in status(one)]
+        os.kill(agent, 15)
         assert not beside.gone(lambda: [text for text in leftovers(rack) if "tidb-server" in text], 30)
     assert teardown.tear_down(rack.folder / "home", purge=True).is_clean
 

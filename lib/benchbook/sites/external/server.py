@@ -92,18 +92,13 @@ class ExternalServer:
             for name, value in variables.items()
             if name.startswith((*TELLING, f"{engine}_")) and not any(part in name for part in CHANGING)
         )
+        digest = hashlib.sha256("\n".join(messages).encode()).hexdigest()
+        comment = variables.get("version_comment")
+        its: dict[str, Any] = {"name": engine, "version": version, "version_comment": comment, **read}
+        its |= {"variables": len(messages), "variables_sha256": digest}
         grants = " ".join(str(row[0]) for row in connection.execute(text("SHOW GRANTS")))
-        return {
-            "engine": {
-                "name": engine,
-                "version": version,
-                "version_comment": variables.get("version_comment"),
-                **read,
-                "variables": len(messages),
-                "variables_sha256": hashlib.sha256("\n".join(messages).encode()).hexdigest(),
-            },
-            "rights": describe_rights("PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants),
-        }
+        sees_all = "PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants
+        return {"engine": its, "rights": describe_rights(sees_all)}
 
 
 def describe_rights(sees_all: bool) -> dict[str, str]:

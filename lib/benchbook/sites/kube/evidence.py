@@ -98,13 +98,8 @@ def _describe_others(
     pods |= {part.name: arms.pod(part) for part in chain.clients[1:]}
     words = {True: "on the first server's node", False: "on another node"}
     places = {name: words[pod.spec.node_name == node] for name, pod in pods.items()}
-    return {
-        "servers": {
-            name: {"version": values["version"], "place": places.pop(name)}
-            for name, values in servers.items()
-        },
-        "clients": places,
-    }
+    others = {name: {"version": of["version"], "place": places.pop(name)} for name, of in servers.items()}
+    return {"servers": others, "clients": places}
 
 
 def describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | None:

@@ -76,12 +76,8 @@ def build_stateful(
     whole = json.dumps([dict(files), spec], sort_keys=True).encode()
     labels = dict(names.labels) | {"benchbook/part": part.name}
     metadata = {"annotations": {DIGEST: hashlib.sha256(whole).hexdigest()}, "labels": labels}
-    held = {
-        "replicas": 1,
-        "serviceName": part.name,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": metadata, "spec": spec},
-    }
+    held: dict[str, Any] = {"replicas": 1, "serviceName": part.name, "selector": {"matchLabels": labels}}
+    held |= {"template": {"metadata": metadata, "spec": spec}}
     return names.manifest("StatefulSet", part.name, part.name, "apps/v1", spec=held)
 
 
@@ -112,15 +108,9 @@ def build_pod(study: StudySpec, part: Part) -> dict[str, Any]:
     # For people to read; one of the node would be reserved even in its sleep.
     has_port = part.kind in ("server", "proxy") and not is_host
     port = {"name": "sql", "containerPort": part.port, "protocol": "TCP"}
-    container = {
-        "name": part.kind,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": command,
-        **({"ports": [port]} if has_port else {}),
-        "resources": format_resources(part.where.resources),
-        "volumeMounts": [mount],
-    }
+    container: dict[str, Any] = {"name": part.kind, "image": image, "imagePullPolicy": "IfNotPresent"}
+    container |= {"command": command, **({"ports": [port]} if has_port else {})}
+    container |= {"resources": format_resources(part.where.resources), "volumeMounts": [mount]}
     is_claimed = part.kind == "server" and here.storage.storage_class is not None
     affinity = _build_affinity(part)
     return {
