@@ -58,10 +58,8 @@ class Agents:
 
     def command(self, command: str, folder: str = "mine", **order: Any) -> dict[str, Any]:
         """Run one of its commands and return what it printed."""
-        argv = [PYTHON, "-I", "-S", str(self.file), command, str(self.base / folder)]
-        done = subprocess.run(
-            argv, input=json.dumps(order) + "\n", capture_output=True, text=True, timeout=60
-        )
+        argv, line = [PYTHON, "-I", "-S", str(self.file), command, str(self.base / folder)], json.dumps(order)
+        done = subprocess.run(argv, input=f"{line}\n", capture_output=True, text=True, timeout=60)
         assert done.stdout, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -81,12 +79,6 @@ class Agents:
         return json.loads(said)
 
     def ok(self, do: str, **arguments: Any) -> Any:
-        """Ask for what must succeed."""
-        answer = self.ask(do, **arguments)
-        assert "ok" in answer, answer
-        return answer["ok"]
-
-    def ok_or_error(self, do: str, **arguments: Any) -> Any:
         """Ask, and raise what a host raises where the agent can't do what was asked."""
         answer = self.ask(do, **arguments)
         if "error" in answer:
@@ -363,9 +355,8 @@ def asked_of(machine: Machine) -> dict[str, Any]:
     seen["hash"] = [machine.sha256(str(machine.folder / "server" / "other")), machine.sha256("/none")]
     seen["says"] = [machine.says(["/bin/echo", "1.2"]), machine.says(["/none"])]
     seen["kernel"] = machine.kernel_setting("net/ipv4/ip_local_port_range")
-    machine.run_to_end(
-        ["cp", f"{machine.folder}/server/other", f"{machine.folder}/server/copy"], "wrong", 10.0
-    )
+    folder = f"{machine.folder}/server"
+    machine.run_to_end(["cp", f"{folder}/other", f"{folder}/copy"], "wrong", 10.0)
     seen["worked"] = machine.read("server/copy")
     with pytest.raises(SiteError, match="no copy was made"):
         machine.run_to_end(["cp", "/none/at/all", "/none"], "no copy was made", 10.0)
@@ -391,7 +382,7 @@ def asked_of(machine: Machine) -> dict[str, Any]:
 
 
 def test_a_host_answers_its_parts_as_this_machine_does(agent: Agents, tmp_path: Path):
-    host: Any = Asked(name="here", folder=str(agent.base / "mine"), call=agent.ok_or_error)
+    host: Any = Asked(name="here", folder=str(agent.base / "mine"), call=agent.ok)
     lab = labs.Lab(tmp_path / "lab", "token")
     lab.private_folder("run", None)
     there = asked_of(OnHost(host, LOOK, lab))

@@ -96,9 +96,8 @@ def test_a_cluster_is_made_by_these_commands_and_manifests_exactly(name: str, cl
     study = gke_study(tidb={}, **STUDIES[name])
     told = ["\n".join(cluster.summarize_cluster(study))]
     assert cluster.make_cluster(study, cloud.lab) == 0
-    told += [
-        call.replace(" --", "\n  --") for call in (*cloud.calls(" create "), *cloud.calls("helm upgrade"))
-    ]
+    calls = (*cloud.calls(" create "), *cloud.calls("helm upgrade"))
+    told += [call.replace(" --", "\n  --") for call in calls]
     told += [(cloud.lab / "run" / "nodes-none.yaml").read_text(), (cloud.folder / "applied").read_text()]
     owner = (cloud.folder / "owner").read_text().strip()
     text = re.sub(rf"{owner}[0-9a-f]*", "OWNER", "\n\n".join(told)).replace(str(cloud.lab), "LAB")

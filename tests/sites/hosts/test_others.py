@@ -41,9 +41,7 @@ def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(rack, ot
         assert facts["engine"]["settings"]["innodb_buffer_pool_size"]["got"] == "33554432"
 
 
-@pytest.mark.skipif(
-    not (BOUNCER and files.find_programs("postgres")), reason="no PgBouncer, or no PostgreSQL"
-)
+@pytest.mark.skipif(not (BOUNCER and files.find_programs("postgres")), reason="no PgBouncer or PostgreSQL")
 def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(rack, monkeypatch):
     asked = {"settings": {"default_pool_size": 7, "query_wait_timeout": 30}}
     arms = {

@@ -104,9 +104,8 @@ def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of
     hosts = dict(HOSTS)
     asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
     part = placement.build_chains(asked, hosts)["proxy"].proxy
-    machine: Any = SimpleNamespace(
-        folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
-    )
+    its = {"cores": 2, "open_files": -1, "account": str, "socket": "/lab/{}".format}
+    machine: Any = SimpleNamespace(folder=PurePosixPath("/lab"), **its)
     server = placement.reached_at(part.to)[0]
     place = labs.PartLocation(part.name, part.where.address, part.port)
     made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)

@@ -446,9 +446,8 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
     hosts.mkdir(mode=0o711)
     provider = Provider(cluster)
     probe = {"name": "benchbook-test-provider", "namespace": "default"}
-    cluster.core.create_namespaced_service(
-        "default", {"metadata": probe, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}]}}
-    )
+    spec_of_probe = {"type": "LoadBalancer", "ports": [{"port": 1}]}
+    cluster.core.create_namespaced_service("default", {"metadata": probe, "spec": spec_of_probe})
     provider.start()
     assert wait_for(lambda: facts.has_balancers(cluster), 20)
     try:

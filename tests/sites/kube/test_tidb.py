@@ -41,9 +41,8 @@ IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
 PARTS = os.environ.get("BENCHBOOK_TEST_PARTS_IMAGE")
 CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
 pytestmark = kubernetes_study.IN_A_CLUSTER
-needs_tidb = pytest.mark.skipif(
-    IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server 6.6"
-)
+NO_IMAGE = "BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server 6.6"
+needs_tidb = pytest.mark.skipif(IMAGE is None, reason=NO_IMAGE)
 needs_parts = pytest.mark.skipif(
     CRD is None or PARTS is None,
     reason="BENCHBOOK_TIDB_CRD names no definition, or BENCHBOOK_TEST_PARTS_IMAGE no image",
@@ -172,9 +171,7 @@ def must_have_rows(site: Any) -> None:
 
 def must_be_measured(site: Any, into: Path) -> dict[str, dict[str, Any]]:
     """Evidence of a valid run of each arm; the cluster of `operated` is what it was asked to be."""
-    evidence = {}
-    for arm in site.study.arms:
-        evidence[arm] = run_valid(site, arm, into).evidence()
+    evidence = {arm: run_valid(site, arm, into).evidence() for arm in site.study.arms}
     seen, facts = evidence["service"], site.facts("service")["engine"]
     leads = seen["identity_before"]["service_leads_to"]
     assert leads == site.runtime.get(site.chains["service"].server).leads_to and len(leads) == 2
