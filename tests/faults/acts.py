@@ -15,6 +15,7 @@ from typing import Any
 from benchbook.core.study.model import Endpoint
 from benchbook.measure import sysbench
 from benchbook.sites.processes import procfs
+from benchbook.sites.workspace import read_secret
 from tests.faults import outside_limits
 from tests.faults.leftovers import COMMENT
 from tests.faults.scene import Scene
@@ -136,6 +137,18 @@ def partition(seconds: float | None) -> Callable[[Scene], None]:
     return act
 
 
+def fill(disk: Path, left: int, each: str = "1M") -> Callable[[Scene], None]:
+    """Fill a disk but for some bytes."""
+
+    def act(scene: Scene) -> None:
+        filler = disk / "filler"
+        scene.undo(lambda: filler.unlink(missing_ok=True))
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", f"bs={each}"], capture_output=True, check=False)
+        os.truncate(filler, filler.stat().st_size - left)
+
+    return act
+
+
 def reload_proxy(scene: Scene) -> None:
     """Start a second proxy that takes the port over and asks the first to end softly, as a reload does."""
     start(scene, [*procfs.read_command(scene.proxy).split(), "-sf", str(scene.proxy)])
@@ -173,7 +186,7 @@ def starve(scene: Scene) -> None:
 def wrong_password(scene: Scene) -> None:
     """Give the account another password than the one in its file."""
     scene.sql("ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY 'another one'")
-    _, word = _account(scene)
+    _, word = read_secret(Path(scene.site.lab.secret))
     scene.undo(lambda: scene.sql(f"ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY '{word}'"))
 
 
@@ -226,9 +239,3 @@ def clock(scene: Scene, module: Any, patch: Any, step_s: float) -> None:
 
 def _pid(scene: Scene, part: str) -> int:
     return scene.client.pid if part == "client" else getattr(scene, part)
-
-
-def _account(scene: Scene) -> tuple[str, str]:
-    from benchbook.sites.workspace import read_secret
-
-    return read_secret(Path(scene.site.lab.secret))

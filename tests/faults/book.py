@@ -2,11 +2,17 @@
 
 import datetime
 import json
+import os
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import beside
+
+# Five, as long as each core has one who wants it.
+SECONDS = 5.0 * max(1.0, min(6.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
 RESULT = Path(__file__).with_name("result.json")
 README = Path(__file__).parents[2] / "README.md"
 SENTENCE = re.compile(r"On \d{4}-\d\d-\d\d: \*\*\d+ faults injected: [^*]*\*\*")
@@ -30,26 +36,24 @@ class Book:
     valid_verdicts: list[str] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
 
-    @property
-    def accounted(self) -> int:
-        """How many faults had the outcome they must have."""
-        return sum(injection.is_accounted for injection in self.injections)
+    def counts(self) -> dict[str, int]:
+        """Return how many faults were injected and had the outcome they must have, and what was wrong."""
+        return {
+            "injected": len(self.injections), "accounted": sum(one.is_accounted for one in self.injections),
+            "invalid_as_valid": len(self.valid_verdicts), "orphans": len(self.orphans),
+        }  # fmt: skip
 
     def sentence(self) -> str:
         """Return the result in one line, as the README states it."""
-        return (
-            f"{len(self.injections)} faults injected: {self.accounted} accounted for, "
-            f"{len(self.valid_verdicts)} invalid runs reported as valid, {len(self.orphans)} orphans"
-        )
+        form = "{injected} faults injected: {accounted} accounted for, "
+        form += "{invalid_as_valid} invalid runs reported as valid, {orphans} orphans"
+        return form.format(**self.counts())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures, and each fault with its row of the matrix."""
-        return {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "injected": len(self.injections),
-            "accounted": self.accounted, "invalid_as_valid": len(self.valid_verdicts),
-            "orphans": len(self.orphans), "sentence": self.sentence(),
-            "faults": sorted(f"{injection.row}: {injection.what}" for injection in self.injections),
-        }  # fmt: skip
+    def assert_no_orphans(self, look: Callable[[], list[str]], seconds: float = SECONDS) -> None:
+        """Look until nothing is left, for some seconds; what is left then is counted and asserted."""
+        left = beside.gone(look, seconds)
+        self.orphans += left
+        assert left == []
 
     def pages(self) -> dict[str, list[Any]]:
         """Return all that is in it as plain values, for another process."""
@@ -63,7 +67,9 @@ class Book:
 
     def write(self, path: Path = RESULT, readme: Path = README) -> None:
         """Write the figures down, and the sentence into the README."""
-        result = self.to_dict()
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        faults = sorted(f"{injection.row}: {injection.what}" for injection in self.injections)
+        result = {"date": date, **self.counts(), "sentence": self.sentence(), "faults": faults}
         path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         text = SENTENCE.sub(statement(result), readme.read_text(encoding="utf-8"))
         readme.write_text(text, encoding="utf-8")

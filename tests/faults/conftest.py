@@ -117,9 +117,7 @@ def site(lab: Path, make_study: Callable[..., StudySpec], book: Book) -> Iterato
             if not opened.has_snapshot(plan_data(study).label):
                 dataset.load_data(opened, plan_data(study))
             yield opened
-        left = leftovers.after(lambda: leftovers.of(lab, (PORT, PORT + 1)) + leftovers.held(lock))
-        book.orphans += left
-        assert left == []
+        book.assert_no_orphans(lambda: leftovers.of_lab(lab, PORT, lock))
 
 
 @pytest.fixture

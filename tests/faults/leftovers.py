@@ -5,17 +5,15 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchbook.sites.local import network
 from benchbook.sites.processes import procfs
 from benchbook.sites.topology import teardown
 from benchbook.sites.workspace import lab_id
-from tests import beside, ports, rooms
+from tests import ports, rooms
 
-# Five, as long as each core has one who wants it.
-SECONDS = 5.0 * max(1.0, min(6.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
 # This process's own, since tests of other processes and clones put rules in force meanwhile.
 COMMENT = f"benchbook-fault-{rooms.number():02d}"
 
@@ -75,6 +73,6 @@ def held(lock: Path) -> list[str]:
     return []
 
 
-def after(look: Callable[[], list[str]], seconds: float = SECONDS) -> list[str]:
-    """Look until nothing is left, for some seconds; return what is left then."""
-    return beside.gone(look, seconds)
+def of_lab(lab: Path, port: int, lock: Path) -> list[str]:
+    """Return what is left of a lab whose server has a port and whose proxy the next, its lock included."""
+    return of(lab, (port, port + 1)) + held(lock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,9 +123,8 @@ class Scene:
 
     @contextmanager
     def _disturbed(self, fault: Callable[[Scene], None] | None, when: str) -> Iterator[None]:
-        waiting: list[threading.Thread] = []
-        troubles: list[BaseException] = []
         start, look = self.site.client, self.site.identity
+        disturbing = contextlib.ExitStack()
 
         def identity(arm: str) -> dict[str, Any]:
             has_begun = any(self.raw.glob("*.part"))
@@ -135,10 +135,7 @@ class Scene:
         def disturb(out: Path) -> None:
             beside.until(lambda: b"Threads started" in out.read_bytes())
             time.sleep(0.5)
-            try:
-                fault(self)
-            except BaseException as trouble:
-                troubles.append(trouble)
+            fault(self)
 
         def client(asked: Start) -> Any:
             is_first = self.client is None
@@ -146,19 +143,15 @@ class Scene:
                 fault(self)
             self.client = start(self._aimed(asked) if is_first else asked)
             if is_first and fault is not None and when == "running":
-                waiting.append(threading.Thread(target=disturb, args=(asked.out,)))
-                waiting[0].start()
+                disturbing.enter_context(beside.working(lambda over: disturb(asked.out)))
             return self.client
 
         self.site.client, self.site.identity = client, identity
-        try:
-            yield
-        finally:
-            del self.site.client, self.site.identity
-            for thread in waiting:
-                thread.join(30)
-        if troubles:
-            raise troubles[0]
+        with disturbing:
+            try:
+                yield
+            finally:
+                del self.site.client, self.site.identity
 
     def _aimed(self, asked: Start) -> Start:
         """Return a start as the fault wants it: at another endpoint, behind another program."""
@@ -211,6 +204,4 @@ class Scene:
         """Check that some seconds later only this lab's server and proxy run, and nothing is in force."""
         up = {pid for arm in self.study.arms for pids in self.site.monitored(arm).values() for pid in pids}
         lab = self.site.lab.folder
-        left = leftovers.after(lambda: leftovers.of(lab, (), up) + leftovers.mounts(self.base))
-        self.book.orphans += left
-        assert left == []
+        self.book.assert_no_orphans(lambda: leftovers.of(lab, (), up) + leftovers.mounts(self.base))

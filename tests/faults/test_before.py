@@ -23,9 +23,10 @@ from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, SiteError
 from benchbook.measure import dataset, preflight, scheduler
 from benchbook.measure.statement_counters import open_session
+from benchbook.plan import schedule
 from benchbook.sites.processes import procfs
 from tests import beside, ports
-from tests.faults import leftovers
+from tests.faults import acts, leftovers
 from tests.faults.scene import Scene
 from tests.limits import LIMITS
 
@@ -51,10 +52,8 @@ def test_a_server_that_cannot_take_the_study_is_refused(row, name, low, usual, s
     inject(row, f"{name} = {low}, seen before the first run")
     here.sql(f"SET GLOBAL {name} = {low}")
     here.undo(lambda: here.sql(f"SET GLOBAL {name} = {usual}"))
-    with (
-        open_session(here.site) as connection,
-        pytest.raises(BenchbookError, match=r"^this can't be measured: .*" + said),
-    ):
+    refused = pytest.raises(BenchbookError, match=r"^this can't be measured: .*" + said)
+    with open_session(here.site) as connection, refused:
         preflight.refuse_problems(preflight.check_server(here.study, connection))
 
 
@@ -77,15 +76,11 @@ def test_too_little_space_is_refused_before_any_server_starts(make_study, tmp_pa
     inject("F21", "no room for raw logs")
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "no folder" / "lock"))
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path / "lab"))
-    study = make_study()
-    from benchbook.plan import schedule
-
-    where = paths.StudyPaths("test", tmp_path)
+    study, where = make_study(), paths.StudyPaths("test", tmp_path)
     runs = schedule.plan_runs("test", study, {})
     limits = LIMITS | {"free_mib": 10_000_000}
-    with pytest.raises(
-        BenchbookError, match=r"MiB are free for raw logs, 10000000 are needed .*; free some space"
-    ):
+    said = r"MiB are free for raw logs, 10000000 are needed .*; free some space"
+    with pytest.raises(BenchbookError, match=said):
         scheduler.complete_schedule("test", study, runs, {}, {}, where, lambda folder: None, limits)
     assert not (tmp_path / "lab").exists()
 
@@ -98,18 +93,10 @@ def test_a_full_disk_for_logs_costs_one_run(left, site, make_study, book, open_f
     disk = small_disk(open_folder / f"logs{left}", "600m")
     here = Scene(site, make_study(), disk, book)
     inject("F21", f"{left} bytes left on the disk of the logs")
-    filler = disk / "filler"
-
-    def fill(scene: Scene) -> None:
-        scene.undo(lambda: filler.unlink(missing_ok=True))
-        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=1M"], capture_output=True, check=False)
-        with filler.open("r+b") as stream:
-            stream.truncate(filler.stat().st_size - left)
-
     said = ""
     try:
         with preflight.explain_errors(here.raw):
-            here.walk(fill, "before")
+            here.walk(acts.fill(disk, left), "before")
     except BenchbookError as error:
         said = str(error)
     here.settle()
@@ -133,13 +120,7 @@ def test_a_full_disk_of_the_database_is_noticed(scene: Callable[..., Scene], inj
     if not leftovers.mounts(disk):
         pytest.skip("the lab has no disk of its own here")
     inject("F21", "the database's disk full in a run")
-    filler = disk / "filler"
-
-    def fill(scene: Scene) -> None:
-        scene.undo(lambda: filler.unlink(missing_ok=True))
-        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=256K"], capture_output=True, check=False)
-
-    here.walk(fill, "before")
+    here.walk(acts.fill(disk, 0, "256K"), "before")
     here.assert_mended("V1", "V3", "V7", "V17")
 
 
@@ -162,13 +143,8 @@ def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(word
         f"exec '{sys.executable}' -m benchbook.commands.cli {words}"
     )
     environment = os.environ | {"BENCHBOOK_ROOT": str(tmp_path), "BENCHBOOK_LAB_DIR": str(tmp_path / "lab")}
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", shell],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = ["unshare", "--mount", "sh", "-c", shell]
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert place in done.stderr and "Read-only file system; look at its owner" in done.stderr
     assert "Traceback" not in done.stderr
@@ -205,7 +181,7 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
     said = usual.replace(str(data), str(folder)).replace("m.sock", "o.sock").replace("m.pid", "o.pid")
     config = folder.with_suffix(".cnf")
     config.write_text(said, encoding="utf-8")
-    leftovers.after(lambda: [str(one) for one in ports.listeners(here.study.site.port)])
+    beside.gone(lambda: ports.listeners(here.study.site.port))
     user = ["--user=mysql"] if os.geteuid() == 0 else []
     other = subprocess.Popen(
         [binary, f"--defaults-file={config}", *user], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -231,10 +207,8 @@ def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(tmp_path, small_disk, 
     monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
     assert stage.execute_notebook("full", root / "data", root / "data" / "failed", is_here=False) != 0
     said = capfd.readouterr().err
-    assert (
-        "full failed: " in said and "is full (" in said and "free some space and run the stage again" in said
-    )
-    assert "Traceback" not in said
+    told = ("full failed: ", "is full (", "free some space and run the stage again")
+    assert all(words in said for words in told) and "Traceback" not in said
 
 
 @pytest.mark.server
@@ -250,12 +224,8 @@ def test_a_server_that_is_started_again_between_runs_is_told_in_words(scene, inj
             connection.exec_driver_sql("SELECT 1")
 
     monkeypatch.setattr(dataset, "prewarm_all", kill)
-    with (
-        pytest.raises(
-            BenchbookError, match=r"ended, was restarted or refused while no run was going on .* are kept"
-        ),
-        preflight.explain_errors(here.raw),
-    ):
+    said = r"ended, was restarted or refused while no run was going on .* are kept"
+    with pytest.raises(BenchbookError, match=said), preflight.explain_errors(here.raw):
         here.walk(None)
     monkeypatch.undo()
     here.walk(None)

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,6 +16,7 @@ from benchbook.core.artifacts.run_folder import RunFolder
 from benchbook.read import validity
 from tests import beside, rooms
 from tests.faults import leftovers
+from tests.faults.book import SECONDS
 from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make
 from tests.site.conftest import edited
@@ -37,28 +38,32 @@ SHORT = [("kernel", KILL, "provision")]
 
 
 @pytest.fixture(scope="module")
-def fresh(open_folder: Path) -> Iterator[Clone]:
+def fresh(open_folder: Path) -> Clone:
     """A clone in which nothing has run yet."""
     clone = make(open_folder / "fresh")
     clone.study(blocks=1, port=PORT)
-    yield clone
+    return clone
 
 
 @pytest.fixture(scope="module")
-def clone(open_folder: Path) -> Iterator[Clone]:
+def clone(open_folder: Path) -> Clone:
     """A clone in which every stage up to the findings has run once."""
     clone = make(open_folder / "faults")
     clone.study(blocks=1, port=PORT)
     code, said = clone.run("benchbook", "repro", "analyze@tiny")
     assert code == 0, said
-    yield clone
+    return clone
+
+
+def with_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    whole = psutil.Process(process.pid)
+    return [whole, *whole.children(recursive=True)]
 
 
 def chain(process: subprocess.Popen[str]) -> dict[str, psutil.Process]:
     """Return the links of a stage that runs: dvc, the stage, papermill, the kernel."""
     found = {}
-    with_us = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for one in with_us:
+    for one in with_children(process):
         try:
             words = one.cmdline()
         except psutil.Error:
@@ -82,14 +87,14 @@ def strike(process: subprocess.Popen[str], link: str, signum: int) -> None:
     if link == "group":
         os.killpg(process.pid, signum)
     elif link == "everything":
-        for one in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
+        for one in with_children(process):
             one.send_signal(signum)
     else:
         links[link].send_signal(signum)
 
 
 def look(clone: Clone) -> list[str]:
-    return leftovers.of(clone.lab, (PORT, PORT + 1)) + leftovers.held(clone.path / ".machine.lock")
+    return leftovers.of_lab(clone.lab, PORT, clone.path / ".machine.lock")
 
 
 def measuring(clone: Clone) -> bool:
@@ -115,8 +120,8 @@ def wait_for_work(process: subprocess.Popen[str], clone: Clone, stage: str, paus
         time.sleep(pause_s)
 
 
-def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tuple[int, str, list[str]]:
-    """Run a stage, strike once its kernel is at work, and return exit code, output, and what is left.
+def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tuple[int, str]:
+    """Run a stage, strike once its kernel is at work, and return exit code and output.
 
     A stage whose work was over before it was struck is run again and struck sooner.
     """
@@ -129,7 +134,7 @@ def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tu
             strike(process, link, signum)
             said, _ = process.communicate(timeout=60)
             if process.returncode != 0 or (link, signum) == ("dvc", INT):
-                return process.returncode, said, leftovers.after(lambda: look(clone))
+                return process.returncode, said
         except (KeyError, ProcessLookupError, psutil.NoSuchProcess):
             said, _ = process.communicate(timeout=60)
             assert process.returncode == 0, said
@@ -144,9 +149,8 @@ def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tu
 def test_a_stage_that_is_struck_leaves_nothing_and_runs_again(link, signum, stage, fresh, inject, book):
     """Without DVC around it, which is slow to start."""
     inject("F32", f"{link} of {stage} ended with {signal.Signals(signum).name}, without DVC")
-    code, said, left = hit(fresh, stage, link, signum, ["benchbook", "stage", stage, "tiny"])
-    book.orphans += left
-    assert left == []
+    code, said = hit(fresh, stage, link, signum, ["benchbook", "stage", stage, "tiny"])
+    book.assert_no_orphans(lambda: look(fresh))
     assert code != 0 and "Traceback" not in said
     assert "01_provision failed" in said and "kept in data/tiny/failed" in said
     assert list((fresh.data / "failed").glob("01_provision-*"))
@@ -160,14 +164,13 @@ def test_a_stage_that_is_struck_leaves_nothing_and_runs_again(link, signum, stag
 def test_a_pipeline_that_is_struck_leaves_nothing_and_goes_on(link, signum, stage, clone, inject, book):
     row = "F50" if link == "everything" else "F30" if link == "dvc" and signum == KILL else "F31"
     inject(row, f"{link} ended with {signal.Signals(signum).name} in {stage}")
-    code, said, left = hit(clone, stage, link, signum, ["dvc", "repro", "-f", "-s", f"{stage}@tiny"])
-    book.orphans += left
-    assert left == []
+    code, said = hit(clone, stage, link, signum, ["dvc", "repro", "-f", "-s", f"{stage}@tiny"])
+    book.assert_no_orphans(lambda: look(clone))
     # DVC itself leaves Ctrl-C to the stage, as the terminal sends it to both; alone it stops nothing.
     assert (code == 0) == ((link, signum) == ("dvc", INT)), said
     code, said = clone.run("dvc", "repro", "-s", f"{stage}@tiny")
     assert code == 0, said
-    assert leftovers.after(lambda: look(clone)) == []
+    assert beside.gone(lambda: look(clone), SECONDS) == []
     if stage == "run-matrix":
         kept = list(run_folder.list_folders(clone.data / "raw"))
         assert len(kept) == 3, said
@@ -200,14 +203,8 @@ def test_a_second_repro_in_a_clone_and_one_in_another_clone_are_refused(clone, f
     try:
         assert beside.until(lambda: measuring(clone) or first.poll() is not None, 120)
         shared = fresh.environment() | {"BENCHBOOK_LOCK": clone.environment()["BENCHBOOK_LOCK"]}
-        other = subprocess.run(
-            ["benchbook", "stage", "provision", "tiny"],
-            cwd=fresh.path,
-            env=shared,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        asked = ["benchbook", "stage", "provision", "tiny"]
+        other = subprocess.run(asked, cwd=fresh.path, env=shared, capture_output=True, text=True, check=False)
         is_at_work = first.poll() is None
         second, words = clone.run("benchbook", "repro", "-f", "-s", "run-matrix@tiny")
     finally:
@@ -217,4 +214,4 @@ def test_a_second_repro_in_a_clone_and_one_in_another_clone_are_refused(clone, f
     assert other.returncode == 1
     assert "this machine is being measured by pid" in other.stderr
     assert second != 0 and "DVC runs in this clone: process" in words and "`kill -INT " in words
-    assert leftovers.after(lambda: look(clone) + look(fresh)) == []
+    assert beside.gone(lambda: look(clone) + look(fresh), SECONDS) == []

@@ -4,6 +4,7 @@ A handful of kills; `BENCHBOOK_KILLS=50 make test-all ARGS=tests/faults/test_ran
 """
 
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -58,7 +59,7 @@ def blocks(clone: Clone, number: int) -> None:
 
 def look(clone: Clone) -> list[str]:
     """Return what is left of the clone's lab."""
-    return leftovers.of(clone.lab, (PORT, PORT + 1)) + leftovers.held(clone.path / ".machine.lock")
+    return leftovers.of_lab(clone.lab, PORT, clone.path / ".machine.lock")
 
 
 def victims(process: subprocess.Popen[str], clone: Clone) -> dict[str, list[int]]:
@@ -84,7 +85,7 @@ def groups(clone: Clone) -> dict[str, list[str]]:
 
 def missing(clone: Clone) -> list[str]:
     """Return the planned runs that are not there: a group that was struck too often is given up."""
-    planned = (name for members in groups(clone).values() for name in members)
+    planned = itertools.chain.from_iterable(groups(clone).values())
     return [name for name in planned if not (clone.data / "raw" / name).is_dir()]
 
 
@@ -130,9 +131,8 @@ class Struck:
         assert self.process is not None
         said, _ = self.process.communicate(timeout=1200)
         code, self.process = self.process.returncode, None
-        left = leftovers.after(lambda: look(self.clone), 20.0)
-        self.book.orphans += left
-        assert left == [], (self.killed, said)
+        print(self.killed, said)
+        self.book.assert_no_orphans(lambda: look(self.clone), 20.0)
         assert "Traceback" not in said, (self.killed, said)
         self.compare()
         if code == 0 and len(self.killed) < KILLS:
@@ -179,9 +179,8 @@ def test_killed_at_random_nothing_is_stopped_lost_or_mixed(clone, inject, book):
         pytest.fail(f"not whole after {AGAIN} times: {missing(clone)}")
     raw, planned = clone.data / "raw", groups(clone)
     void = sorted(path.name for path in (clone.data / "void").iterdir() if path.is_dir())
-    assert sorted(path.name for path in raw.iterdir()) == sorted(
-        name for one in planned.values() for name in one
-    ), void
+    names = sorted(itertools.chain.from_iterable(planned.values()))
+    assert sorted(path.name for path in raw.iterdir()) == names, void
     assert run_folder.list_unfinished(raw) == []
     for members in planned.values():
         folders = [RunFolder(raw / name) for name in members]
@@ -218,8 +217,6 @@ def test_killed_in_any_stage_the_same_command_goes_on_to_the_end(clone, inject, 
         with contextlib.suppress(ProcessLookupError):
             os.kill(struck, signum)
         process.communicate(timeout=600)
-        left = leftovers.after(lambda: look(clone), 20.0)
-        book.orphans += left
-        assert left == []
+        book.assert_no_orphans(lambda: look(clone), 20.0)
         code, said = clone.run(*words, timeout_s=1200)
         assert code == 0, f"{what}, and the same command ended with {code}: {said}"

@@ -4,12 +4,12 @@ import base64
 import contextlib
 import gzip
 import io
+import itertools
 import json
 import os
 import shlex
 import signal
 import subprocess
-import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ import sqlalchemy
 
 from benchbook.sites import workspace as labs
 from benchbook.sites.processes import procfs
-from tests import rooms
+from tests import beside, rooms
 from tests.faults.scene import Scene
 from tests.pipeline.clone import Clone, make
 
@@ -72,35 +72,27 @@ def unpacked(content: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield what a Parquet file or an archive holds; a cache has no suffixes, so its first bytes tell."""
     if content.startswith(b"PAR1"):
         table = pq.read_table(io.BytesIO(content))
-        texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
-        yield (
-            "columns",
-            "\n".join(str(text) for name in texts for text in table[name].unique().to_pylist()).encode(),
-        )
+        names = [field.name for field in table.schema if pa.types.is_string(field.type)]
+        texts = (str(text) for name in names for text in table[name].unique().to_pylist())
+        yield "columns", "\n".join(texts).encode()
         yield "described", str(table.schema).encode()
     if content.startswith(b"\x1f\x8b"):
         # What a tar holds lies in it as it is; other files are packed alone.
         yield "unpacked", gzip.decompress(content)
 
 
-class Watcher(threading.Thread):
-    """Look at the command line of every process 20 times a second, and at what others may read."""
+class Watcher:
+    """Look at the command line and the environment of every process, as root may."""
 
     def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.ended = threading.Event()
         self.seen: set[bytes] = set()
         self.looks = 0
 
-    def run(self) -> None:
-        while not self.ended.wait(0.05):
-            self.looks += 1
-            for pid in procfs.list_pids():
-                for name in ("cmdline", "environ"):
-                    try:
-                        self.seen.add(Path(f"/proc/{pid}/{name}").read_bytes())
-                    except OSError:
-                        continue
+    def look(self) -> None:
+        self.looks += 1
+        for pid, name in itertools.product(procfs.list_pids(), ("cmdline", "environ")):
+            with contextlib.suppress(OSError):
+                self.seen.add(Path(f"/proc/{pid}/{name}").read_bytes())
 
 
 @pytest.mark.faults
@@ -110,16 +102,13 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
     clone = make(open_folder / "secrets")
     clone.study(blocks=1, port=PORT)
     watcher = Watcher()
-    watcher.start()
-    code, said = clone.run("benchbook", "repro")
-    assert code == 0, said
-    _fail(clone)
-    code, said_too = clone.run("benchbook", "export", "tiny")
-    assert code == 0, said_too
-    for argv in (["add", "-A", "-f"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "all"]):
-        subprocess.run(["git", *argv], cwd=clone.path, check=True, capture_output=True)
-    watcher.ended.set()
-    watcher.join()
+    with beside.again(watcher.look):
+        code, said = clone.run("benchbook", "repro")
+        assert code == 0, said
+        _fail(clone)
+        code, said_too = clone.run("benchbook", "export", "tiny")
+        assert code == 0, said_too
+        clone.commit("-f")
     password = labs.read_secret(next(clone.lab.rglob("sysbench.cnf")))[1]
     assert len(password) >= 30
     files = list(everything(clone.path))
@@ -135,11 +124,10 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
     assert watcher.looks > 50 and any(b"sysbench" in seen for seen in watcher.seen)
     assert [seen for seen in watcher.seen if holders(seen, password)] == []
     # Where it may be: one file that only its owner reads, and what the server makes of it.
-    kept = [
-        path for path in clone.lab.rglob("*") if path.is_file() and password.encode() in path.read_bytes()
-    ]
-    assert [path.name for path in kept] == ["sysbench.cnf"]
-    assert kept[0].stat().st_mode & 0o077 == 0 and kept[0].parent.stat().st_mode & 0o077 == 0
+    files = [path for path in clone.lab.rglob("*") if path.is_file()]
+    (kept,) = [path for path in files if password.encode() in path.read_bytes()]
+    assert kept.name == "sysbench.cnf"
+    assert kept.stat().st_mode & 0o077 == 0 and kept.parent.stat().st_mode & 0o077 == 0
 
 
 def _fail(clone: Clone) -> None:
@@ -169,9 +157,8 @@ def test_errors_about_the_account_do_not_show_it(scene: Callable[..., Scene], in
     except pymysql.err.OperationalError as error:
         said.append(repr(error))
     try:
-        here.site.admin().connect().exec_driver_sql(
-            "ALTER USER 'nobody'@'127.0.0.1' IDENTIFIED BY %s", (password,)
-        )
+        statement = "ALTER USER 'nobody'@'127.0.0.1' IDENTIFIED BY %s"
+        here.site.admin().connect().exec_driver_sql(statement, (password,))
     except sqlalchemy.exc.SQLAlchemyError as error:
         said.append(str(error))
     here.sql(f"ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY '{password}'")

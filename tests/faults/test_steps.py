@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.util import files
 from benchbook.read import validity
 from tests.faults import leftovers
-from tests.faults.book import Book
 from tests.faults.conftest import PORT
 from tests.limits import LIMITS
 
@@ -33,17 +31,11 @@ class Steps:
         self.lab, self.lock = lab, lab.parent / "machine.lock"
 
     def walk(self, store: Path, last: int = 0) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"BENCHBOOK_LOCK": str(self.lock), "PYTHONPATH": self.path()}
+        path = os.pathsep.join(filter(None, (str(ROOT), str(ROOT / "lib"), os.environ.get("PYTHONPATH"))))
+        environment = os.environ | {"BENCHBOOK_LOCK": str(self.lock), "PYTHONPATH": path}
         argv = [sys.executable, "-m", "tests.faults.stepper", str(store), str(self.lab), str(PORT), str(last)]
-        return subprocess.run(
-            argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False
-        )
-
-    def path(self) -> str:
-        return os.pathsep.join(filter(None, (str(ROOT), str(ROOT / "lib"), os.environ.get("PYTHONPATH"))))
-
-    def left(self) -> list[str]:
-        return leftovers.after(lambda: leftovers.of(self.lab, (PORT, PORT + 1)) + leftovers.held(self.lock))
+        pipes = {"capture_output": True, "text": True, "timeout": 180, "check": False}
+        return subprocess.run(argv, cwd=ROOT, env=environment, **pipes)
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +71,7 @@ def verdicts(store: Path) -> dict[str, str]:
     "last", [pytest.param(n, marks=[] if n in SHORT else pytest.mark.faults) for n in range(1, MOST + 1)]
 )
 def test_killed_at_a_step_the_store_ends_as_an_undisturbed_one(
-    last: int,
-    steps: Steps,
-    undisturbed: tuple[dict[str, str], int],
-    tmp_path: Path,
-    inject: Callable[..., None],
-    book: Book,
+    last, steps, undisturbed, tmp_path, inject, book
 ):
     expected, number = undisturbed
     if last > number:
@@ -92,9 +79,7 @@ def test_killed_at_a_step_the_store_ends_as_an_undisturbed_one(
     inject("F33", f"run-matrix killed at step {last}")
     killed = steps.walk(tmp_path, last)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    left = steps.left()
-    book.orphans += left
-    assert left == []
+    book.assert_no_orphans(lambda: leftovers.of_lab(steps.lab, PORT, steps.lock))
     valid = {name for name, status in verdicts(tmp_path).items() if status == "valid"}
     resumed = steps.walk(tmp_path)
     assert resumed.returncode == 0, resumed.stderr

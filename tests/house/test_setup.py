@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,20 +44,25 @@ esac
 """
 
 
-@dataclass
+PROGRAMS = ("sysbench", "mariadbd", "haproxy")
+
+
 class Machine:
-    """A clone on a made-up machine."""
+    """A clone on a made-up machine: a Debian with Python 3.12 and none of the programs that are measured."""
 
-    folder: Path
-    variables: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def clone(self) -> Path:
-        return self.folder / "my clone"
-
-    @property
-    def bin(self) -> Path:
-        return self.folder / "bin"
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.clone, self.bin = folder, folder / "my clone", folder / "bin"
+        self.variables: dict[str, str] = {}
+        self.clone.mkdir(parents=True)
+        self.bin.mkdir()
+        shutil.copytree(tree.ROOT / "tools", self.clone / "tools")
+        for name in ("requirements.lock", "pyproject.toml"):
+            shutil.copy(tree.ROOT / name, self.clone)
+        for name in BASE:
+            if found := shutil.which(name):
+                (self.bin / name).symlink_to(found)
+        self.has("python3", script=PYTHON.format(minor=12, venv=0))
+        self.is_a('ID=debian\nVERSION_ID="12"\n')
 
     def has(self, *programs: str, script: str = "#!/bin/sh\n") -> None:
         for program in programs:
@@ -82,23 +86,22 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    return debian(tmp_path)
+    return Machine(tmp_path)
 
 
-def debian(folder: Path) -> Machine:
-    """A Debian with Python 3.12 and none of the programs that are measured."""
-    made = Machine(folder)
-    made.clone.mkdir(parents=True)
-    made.bin.mkdir()
-    shutil.copytree(tree.ROOT / "tools", made.clone / "tools")
-    for name in ("requirements.lock", "pyproject.toml"):
-        shutil.copy(tree.ROOT / name, made.clone)
-    for name in BASE:
-        if found := shutil.which(name):
-            (made.bin / name).symlink_to(found)
-    made.has("python3", script=PYTHON.format(minor=12, venv=0))
-    made.is_a('ID=debian\nVERSION_ID="12"\n')
-    return made
+@pytest.fixture
+def filling(machine: Machine) -> Machine:
+    """One that has the programs, and a Python that fills its .venv."""
+    machine.has(*PROGRAMS)
+    machine.has("python3", script=FILLING)
+    return machine
+
+
+@pytest.fixture
+def root(machine: Machine) -> Machine:
+    """One on which root is at work."""
+    machine.variables["BENCHBOOK_UID"] = "0"
+    return machine
 
 
 def refused(machine: Machine) -> str:
@@ -111,7 +114,7 @@ def refused(machine: Machine) -> str:
     return done.stderr
 
 
-ALL = ("sysbench", "mariadbd", "haproxy", "ip", "iptables")
+ALL = (*PROGRAMS, "ip", "iptables")
 # What each has beside that, the release and minor version of its Python, and what its programs do.
 REFUSED: dict[str, dict[str, Any]] = {
     "Debian without root or sudo": {},
@@ -119,9 +122,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a sudo that needs a password, without a terminal": {"does": {"sudo": "exit 1"}},
     "no venv module": {"has": ALL, "python": {"minor": 11, "venv": 1}},
     "Ubuntu 22.04, where python3 is 3.10 and apt has a newer one": {
-        "is": "ID=ubuntu\nID_LIKE=debian\n",
-        "has": ALL,
-        "python": {"minor": 10, "venv": 0},
+        "is": "ID=ubuntu\nID_LIKE=debian\n", "has": ALL, "python": {"minor": 10, "venv": 0},
         "does": {"apt-cache": "[ $2 = python3.11-venv ]"},
     },
     "an old Python and no newer one": {"python": {"minor": 9, "venv": 0}},
@@ -134,13 +135,13 @@ REFUSED: dict[str, dict[str, Any]] = {
     "openSUSE": {"is": "ID=opensuse-tumbleweed\nID_LIKE='opensuse suse'\n", "uid": "0"},
     "a system that nobody knows": {"is": "ID=void\n", "uid": "0"},
     "a Mac": {"is": "", "uname": "Darwin"},
-}
+}  # fmt: skip
 
 
 def test_each_system_is_told_what_is_missing_and_gets_its_own_command(tmp_path: Path):
     told = []
     for title, one in REFUSED.items():
-        machine = debian(tmp_path / title)
+        machine = Machine(tmp_path / title)
         machine.has(*one.get("has", ()))
         for program, does in one.get("does", {}).items():
             machine.has(program, script=f"#!/bin/sh\n{does}\n")
@@ -164,65 +165,58 @@ def test_tests_ask_for_the_servers_that_only_they_need(machine: Machine):
 def apt(machine: Machine, install: str) -> Path:
     """Give the machine an apt-get that notes its arguments, and runs `install` when it should install."""
     log = machine.folder / "apt.log"
-    does = f"echo \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n"
-    machine.has("apt-get", script=f"#!/bin/sh\n{does}")
+    script = f"#!/bin/sh\necho \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n"
+    machine.has("apt-get", script=script)
     return log
 
 
-def test_root_on_debian_installs_what_is_missing_and_starts_no_service(machine: Machine):
-    machine.variables["BENCHBOOK_UID"] = "0"
-    machine.has("sysbench", "ip", "iptables")
-    guard = machine.folder / "policy-rc.d"
-    log = machine.folder / "apt.log"
-    put = f"for name in mariadbd haproxy; do cp '{machine.bin}/sysbench' '{machine.bin}'/$name; done"
-    apt(machine, f"'{guard}' || echo guard says $? >>'{log}'; {put}")
-    done = machine.set_up()
+def test_root_on_debian_installs_what_is_missing_and_starts_no_service(root: Machine):
+    root.has("sysbench", "ip", "iptables")
+    guard, log = root.folder / "policy-rc.d", root.folder / "apt.log"
+    put = f"for name in mariadbd haproxy; do cp '{root.bin}/sysbench' '{root.bin}'/$name; done"
+    apt(root, f"'{guard}' || echo guard says $? >>'{log}'; {put}")
+    done = root.set_up()
     asked = log.read_text().splitlines()
     assert asked[1].endswith("install -y --no-install-recommends mariadb-server haproxy"), done.stderr
     assert asked[2] == "guard says 101"
     assert not guard.exists()
 
 
-def test_the_guard_of_the_system_is_put_back_also_after_a_failure(machine: Machine):
-    machine.variables["BENCHBOOK_UID"] = "0"
-    guard = machine.folder / "policy-rc.d"
-    guard.write_text("#!/bin/sh\n# the system's own\n")
-    apt(machine, "echo 'E: no such package' >&2; exit 100")
-    done = machine.set_up()
-    assert done.returncode == 1
-    assert "E: no such package" in done.stderr
-    assert guard.read_text() == "#!/bin/sh\n# the system's own\n"
-    assert not (machine.clone / ".venv").exists()
+OURS = "#!/bin/sh\n# put here by benchbook while it installs packages: start nothing\nexit 101\n"
+THEIRS = "#!/bin/sh\n# the system's own\n"
 
 
-def test_a_guard_left_by_a_killed_install_goes(machine: Machine):
-    machine.variables["BENCHBOOK_UID"] = "0"
-    guard = machine.folder / "policy-rc.d"
-    said = "put here by benchbook while it installs packages: start nothing"
-    guard.write_text(f"#!/bin/sh\n# {said}\nexit 101\n")
-    saved = guard.with_name("policy-rc.d.before-benchbook")
-    saved.write_text("#!/bin/sh\n# the system's own\n")
-    apt(machine, "exit 100")
-    machine.set_up()
-    assert "the system's own" in guard.read_text()
-    assert not saved.exists()
+@pytest.mark.parametrize("is_left", [False, True], ids=["its own", "ours, of a killed install"])
+def test_the_guard_of_the_system_is_put_back_also_after_a_failure(root: Machine, is_left: bool):
+    guard, saved = root.folder / "policy-rc.d", root.folder / "policy-rc.d.before-benchbook"
+    guard.write_text(OURS if is_left else THEIRS)
+    if is_left:
+        saved.write_text(THEIRS)
+    apt(root, "echo 'E: no such package' >&2; exit 100")
+    done = root.set_up()
+    assert done.returncode == 1 and "E: no such package" in done.stderr
+    assert guard.read_text() == THEIRS and not saved.exists()
+    assert not (root.clone / ".venv").exists()
 
 
-def test_old_python_on_debian_as_root_installs_nothing(machine: Machine):
-    machine.variables["BENCHBOOK_UID"] = "0"
-    machine.has("python3", script=PYTHON.format(minor=9, venv=0))
-    machine.has("apt-cache", script="#!/bin/sh\nexit 1\n")
-    log = apt(machine, "true")
-    assert "uv python install" in refused(machine)
+def test_old_python_on_debian_as_root_installs_nothing(root: Machine):
+    root.has("python3", script=PYTHON.format(minor=9, venv=0))
+    root.has("apt-cache", script="#!/bin/sh\nexit 1\n")
+    log = apt(root, "true")
+    assert "uv python install" in refused(root)
     assert " install " not in log.read_text()
 
 
 def test_without_the_tools_of_some_arms_set_up_goes_on(machine: Machine):
     """ip and iptables are for arms in a pod or behind a service; who lacks them can still measure."""
-    machine.has("sysbench", "mariadbd", "haproxy")
+    machine.has(*PROGRAMS)
     done = machine.set_up()
-    assert "Nothing was changed" not in done.stderr
-    assert "making .venv" in done.stderr
+    assert "Nothing was changed" not in done.stderr and "making .venv" in done.stderr
+
+
+def asked_of_pip(machine: Machine) -> list[str]:
+    """Return what pip was asked for, a line a time."""
+    return (machine.clone / "pip.log").read_text().splitlines()
 
 
 def packages(file: Path) -> set[str]:
@@ -230,60 +224,50 @@ def packages(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("tests", [False, True], ids=["to measure", "to test"])
-def test_where_uv_fails_pip_takes_the_lock_as_it_is(machine: Machine, tests: bool):
+def test_where_uv_fails_pip_takes_the_lock_as_it_is(filling: Machine, tests: bool):
     """The lock overrides what two packages ask for: a pip that resolves again refuses it."""
-    machine.has("sysbench", "mariadbd", "haproxy")
-    machine.has("python3", script=FILLING)
-    done = machine.set_up(*["--tests"] * tests)
+    done, clone = filling.set_up(*["--tests"] * tests), filling.clone
     assert done.returncode == 0, done.stderr
     assert "trying pip" in done.stderr
-    (link,) = (machine.clone / ".venv").glob("lib/python3.*/site-packages/__editable__.benchbook-*.pth")
+    (link,) = (clone / ".venv").glob("lib/python3.*/site-packages/__editable__.benchbook-*.pth")
     assert link.read_text() == "../../../../lib\n"
-    asked = (machine.clone / "pip.log").read_text().splitlines()
-    assert {"--require-hashes", "--no-deps"} <= set(asked[1].split())
-    tools = machine.clone / "tools"
-    only = {name for file in tools.glob("lock-[lt]*.txt") for name in file.read_text().split()}
-    everything = packages(machine.clone / "requirements.lock")
+    assert {"--require-hashes", "--no-deps"} <= set(asked_of_pip(filling)[1].split())
+    locks = (clone / "tools").glob("lock-[lt]*.txt")
+    only = {name for file in locks for name in file.read_text().split()}
+    everything = packages(clone / "requirements.lock")
     assert {"pytest", "playwright", "altair"} <= only < everything
-    assert packages(machine.clone / "pip.2.txt") == (everything if tests else everything - only)
-    lines = (machine.clone / "pip.2.txt").read_text().splitlines()
+    assert packages(clone / "pip.2.txt") == (everything if tests else everything - only)
+    lines = (clone / "pip.2.txt").read_text().splitlines()
     assert all(line.startswith(("    --hash=sha256:", *everything)) for line in lines)
 
 
-def test_tests_are_asked_for_by_make_and_stay(machine: Machine):
-    machine.has("sysbench", "mariadbd", "haproxy")
-    machine.has("python3", script=FILLING)
-    assert machine.set_up().returncode == 0
-    asked = [shutil.which("sh"), "tools/setup.sh"]
-    environment = {"PATH": str(machine.bin), "BENCHBOOK_SBIN": ""}
-    look = subprocess.run([*asked, "--check"], cwd=machine.clone, env=environment, check=False)
-    assert look.returncode == 0
-    assert machine.set_up("--tests").returncode == 0
-    assert len((machine.clone / "pip.log").read_text().splitlines()) == 6
-    assert machine.set_up().returncode == 0 and machine.set_up("--tests").returncode == 0
-    assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
-    for target, flag in (("test", " --tests"), ("lint", " --tests"), ("lab", " --lab"), ("repro", " ")):
-        dry = ["make", "--no-print-directory", "-n", target]
-        shown = subprocess.run(dry, cwd=tree.ROOT, capture_output=True, text=True, check=True).stdout
-        assert shown.splitlines()[0].rstrip() == f"sh tools/setup.sh{flag}".rstrip()
+def test_tests_are_asked_for_by_make_and_stay(filling: Machine):
+    assert filling.set_up().returncode == 0
+    assert filling.set_up("--check").returncode == 0
+    assert filling.set_up("--tests").returncode == 0
+    assert len(asked_of_pip(filling)) == 6
+    assert filling.set_up().returncode == 0 and filling.set_up("--tests").returncode == 0
+    assert len(asked_of_pip(filling)) == 6, "nothing is left to install"
+    for target, flag in (("test", " --tests"), ("lint", " --tests"), ("lab", " --lab"), ("repro", "")):
+        first, *_ = tree.shell_lines("make", "--no-print-directory", "-n", target)
+        assert first.rstrip() == f"sh tools/setup.sh{flag}"
 
 
-def test_an_environment_that_has_the_tests_keeps_them(machine: Machine):
+def test_an_environment_that_has_the_tests_keeps_them(filling: Machine):
     """One made before there was a choice has no mark that says so."""
-    machine.has("sysbench", "mariadbd", "haproxy")
-    machine.has("python3", script=FILLING)
-    assert machine.set_up().returncode == 0
-    (machine.clone / ".venv" / "benchbook-setup").unlink()
-    (machine.clone / ".venv" / "bin" / "activate").write_text(str(machine.clone.resolve() / ".venv"))
-    (machine.clone / ".venv" / "bin" / "pytest").touch()
-    assert machine.set_up().returncode == 0
-    assert packages(machine.clone / "pip.5.txt") == packages(machine.clone / "requirements.lock")
-    assert machine.set_up("--tests").returncode == 0
-    assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
+    assert filling.set_up().returncode == 0
+    programs = filling.clone / ".venv" / "bin"
+    (filling.clone / ".venv" / "benchbook-setup").unlink()
+    (programs / "activate").write_text(str(filling.clone.resolve() / ".venv"))
+    (programs / "pytest").touch()
+    assert filling.set_up().returncode == 0
+    assert packages(filling.clone / "pip.5.txt") == packages(filling.clone / "requirements.lock")
+    assert filling.set_up("--tests").returncode == 0
+    assert len(asked_of_pip(filling)) == 6, "nothing is left to install"
 
 
 def test_a_disk_without_room_is_named_before_anything_is_installed(machine: Machine):
-    machine.has("sysbench", "mariadbd", "haproxy")
+    machine.has(*PROGRAMS)
     (machine.bin / "df").unlink()
     header = "Filesystem 1024-blocks Used Available Capacity Mounted on"
     # 600 MiB are 614,400 KiB.
@@ -294,7 +278,7 @@ def test_a_disk_without_room_is_named_before_anything_is_installed(machine: Mach
 
 
 def test_a_set_up_that_was_cut_short_begins_again(machine: Machine):
-    machine.has("sysbench", "mariadbd", "haproxy")
+    machine.has(*PROGRAMS)
     (machine.clone / ".venv").mkdir()
     (machine.clone / ".venv" / "benchbook-unfinished").touch()
     (machine.clone / ".venv" / "half a package").touch()
@@ -303,10 +287,11 @@ def test_a_set_up_that_was_cut_short_begins_again(machine: Machine):
 
 
 def test_a_moved_environment_is_made_anew(machine: Machine):
-    machine.has("sysbench", "mariadbd", "haproxy")
-    (machine.clone / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(machine.bin / "python3", machine.clone / ".venv" / "bin" / "python")
-    (machine.clone / ".venv" / "bin" / "activate").write_text("VIRTUAL_ENV=/somewhere/else/.venv\n")
+    machine.has(*PROGRAMS)
+    programs = machine.clone / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    shutil.copy(machine.bin / "python3", programs / "python")
+    (programs / "activate").write_text("VIRTUAL_ENV=/somewhere/else/.venv\n")
     assert "another place" in machine.set_up().stderr
 
 
@@ -319,6 +304,5 @@ def test_the_environment_of_these_tests_is_the_one_of_the_lock():
 
 def test_looking_changes_nothing(machine: Machine):
     before = sorted(machine.clone.rglob("*"))
-    asked = [shutil.which("sh"), "tools/setup.sh", "--check"]
-    assert subprocess.run(asked, cwd=machine.clone, check=False).returncode == 1
+    assert machine.set_up("--check").returncode == 1
     assert sorted(machine.clone.rglob("*")) == before

@@ -24,11 +24,15 @@ FLOORS = ("core", "plan", "sites", "read", "compare", "measure", "show", "api", 
 STAGE_NOTEBOOKS = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix", "05_parse", "06_analyze")
 
 
+def shell_lines(*argv: str) -> list[str]:
+    """Return what a command prints in this clone, which must end well."""
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 @cache
 def tracked() -> list[Path]:
     """Return every file that git tracks and that is on disk, relative to the root."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    names = [Path(name) for name in listed.stdout.split("\0") if name]
+    names = (Path(name) for name in shell_lines("git", "-c", "core.quotePath=off", "ls-files"))
     return [name for name in names if (ROOT / name).is_file()]
 
 

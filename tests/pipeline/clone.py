@@ -1,17 +1,21 @@
 """A clone of this checkout as it stands, with a study of seconds, in which the pipeline runs for real."""
 
+import contextlib
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.sites.processes import process
 from benchbook.sites.topology import teardown
 from tests import programs, rooms
+from tests.sites.ssh_hosts import Rack
 
 ROOT = Path(__file__).resolve().parents[2]
 # A busy machine must not void runs here: these tests are about the pipeline, not about the machine.
@@ -26,20 +30,22 @@ limits:
 STUDY = """
 title: A study of seconds
 question: Does the pipeline find its way from a study file to a report?
-site: {kind: local, port: PORT}
-engine: {name: mariadb, settings: {innodb_buffer_pool_size: 32M, innodb_log_file_size: 8M}}
+site: {{kind: local, port: {port}}}
+engine: {{name: mariadb, settings: {{innodb_buffer_pool_size: 32M, innodb_log_file_size: 8M}}}}
 arms:
-  direct: {access: direct}
-  haproxy: {access: haproxy}
-aa: AA
-dataset: {tables: 2, table_size: 500}
+  direct: {{access: direct}}
+  haproxy: {{access: haproxy}}
+aa: {aa}
+dataset: {{tables: 2, table_size: 500}}
 workloads:
-  oltp_point_select: {}
-threads: THREADS
-plan: {blocks: BLOCKS, discard_s: DISCARD_S, run_s: RUN_S, max_repeats: 3, turn_ms: 50}
-warm_up: {pilot_s: PILOT_S}
+  oltp_point_select: {{}}
+threads: {threads}
+plan: {{blocks: {blocks}, discard_s: {discard_s}, run_s: {run_s}, max_repeats: 3, turn_ms: 50}}
+warm_up: {{pilot_s: {pilot_s}}}
 claims: []
 """
+USUAL: dict[str, object] = {"blocks": 3, "threads": "[1]", "port": rooms.port(300), "aa": "{threads: [1]}"}
+USUAL |= {"discard_s": 1, "run_s": 2, "pilot_s": 1}
 
 
 @dataclass(frozen=True)
@@ -54,30 +60,17 @@ class Clone:
         """What the pipeline makes of the study."""
         return self.path / "data" / "tiny"
 
-    def study(
-        self,
-        blocks: int = 3,
-        threads: str = "[1]",
-        port: int = rooms.port(300),
-        discard_s: float = 1,
-        run_s: int = 2,
-        pilot_s: int = 1,
-        aa: str = "{threads: [1]}",
-    ) -> None:
-        """Write the study file."""
-        text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
-        text = text.replace("DISCARD_S", str(discard_s)).replace("RUN_S", str(run_s))
-        text = text.replace("PILOT_S", str(pilot_s)).replace("AA", aa)
+    def study(self, **changes: object) -> None:
+        """Write the study file, some of its values as given."""
+        assert changes.keys() <= USUAL.keys()
+        text = STUDY.format(**USUAL | changes)
         (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")
 
     def environment(self) -> dict[str, str]:
         """Return an environment in which this clone's library and notebooks are used, and no other's."""
         ours = ("BENCHBOOK_", "DVC_")
-        kept = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(ours) or key == programs.INSTALLED
-        }
+        others = (key for key in os.environ if not key.startswith(ours) or key == programs.INSTALLED)
+        kept = {key: os.environ[key] for key in others}
         return kept | {
             "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}",
             "PYTHONPATH": str(self.path / "lib"),
@@ -87,18 +80,18 @@ class Clone:
             "DVC_SITE_CACHE_DIR": str(self.path / ".dvc" / "tmp" / "site"),
         }
 
-    def start(self, *argv: str) -> subprocess.Popen[str]:
-        """Start a command in the clone, in a process group of its own."""
+    def commit(self, *options: str) -> None:
+        """Commit all that has changed, with further options of `git add`."""
+        for argv in (["add", "-A", *options], ["commit", "-qm", "t"]):
+            git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *argv]
+            subprocess.run(git, cwd=self.path, check=True, capture_output=True)
+
+    def start(self, *argv: str, more: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        """Start a command in the clone, in a process group of its own, with more in its environment."""
         return subprocess.Popen(
-            argv,
-            cwd=self.path,
-            env=self.environment(),
-            text=True,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+            argv, cwd=self.path, env=self.environment() | (more or {}), text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
 
     def run(self, *argv: str, timeout_s: float = 400) -> tuple[int, str]:
         """Run a command in the clone to its end; return its exit code and all it printed."""
@@ -121,6 +114,18 @@ class Clone:
         return [child.pid for child in teardown.find_processes(self.lab, set())]
 
 
+@contextlib.contextmanager
+def with_rack(*names: str) -> Iterator[tuple[Clone, Rack]]:
+    """Make a clone and a rack of hosts with these names; both go with the block."""
+    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        (Path(folder) / "rack").mkdir(mode=0o711)
+        with Rack(Path(folder) / "rack", 100 + rooms.number()) as rack:
+            for name in names:
+                rack.add(name)
+            yield make(Path(folder)), rack
+
+
 def make(into: Path) -> Clone:
     """Copy the files that git knows or would add, as they are now, into a fresh repository.
 
@@ -128,15 +133,9 @@ def make(into: Path) -> Clone:
     make them again takes longer than the study of seconds, and `tests/site/test_the_record.py` does it.
     """
     path = into / "clone of benchbook"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    names = [name for name in listed.split("\0") if name]
-    for name in names:
+    asked = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file() and name != "dvc.lock" and not name.startswith("data/record/"):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
@@ -148,12 +147,8 @@ def make(into: Path) -> Clone:
     (path / "data" / "record").mkdir()
     (path / "data" / "record" / ".gitkeep").touch()
     clone.study()
-    for argv in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"],
-    ):
-        subprocess.run(["git", *argv], cwd=path, check=True, capture_output=True)
+    subprocess.run(["git", "init", "-q"], cwd=path, check=True)
+    clone.commit()
     return clone
 
 

@@ -86,19 +86,12 @@ def laboratory() -> Iterator[Path]:
 def asked(arms: Mapping[str, Any], **changes: Any) -> StudySpec:
     """Return a study of two threads levels in turns, with other sections as given."""
     engine = {"settings": {"innodb_buffer_pool_size": "96M", "innodb_log_file_size": "8M"}}
-    return small.study(
-        **{
-            "site": {"port": rooms.port(260), "cpus": "split"},
-            "engine": engine,
-            "arms": arms,
-            "workloads": POINTS,
-            "threads": (1, 8),
-            "dataset": {"tables": 2, "table_size": 20_000},
-            "plan": PLAN,
-            "warm_up": {"prewarm": True, "pilot_s": 0},
-            **changes,
-        }
-    )
+    usual = {
+        "site": {"port": rooms.port(260), "cpus": "split"}, "engine": engine, "arms": arms,
+        "workloads": POINTS, "threads": (1, 8), "dataset": {"tables": 2, "table_size": 20_000},
+        "plan": PLAN, "warm_up": {"prewarm": True, "pilot_s": 0},
+    }  # fmt: skip
+    return small.study(**usual | changes)
 
 
 def ranges(rows: int) -> dict[str, Any]:
@@ -186,9 +179,8 @@ def planted(
             arm_at[of["port"]] = is_planted = bool(re.search(r"max_connections *= *900\b", text))
             has_tables = (Path(of["datadir"]) / "sbtest" / "sbtest1.ibd").exists()
         else:
-            is_planted = any(
-                is_it and f"port={port}" in word for port, is_it in arm_at.items() for word in argv
-            )
+            of_planted = [f"port={port}" for port, is_it in arm_at.items() if is_it]
+            is_planted = any(port in word for port in of_planted for word in argv)
         if role.startswith(role_of) and is_planted and (has_tables or not options):
             found.append(role)
             how["env"] = {**(how.get("env") or {}), **env}

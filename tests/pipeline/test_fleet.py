@@ -3,23 +3,19 @@
 import json
 import signal
 import sys
-import tempfile
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests import beside, rooms
+from tests import beside
 from tests.pipeline import clone as clones
 from tests.sites.ssh_hosts import Machine, Rack, unable
 
 UNABLE = unable()
-pytestmark = [
-    pytest.mark.server,
-    pytest.mark.slow,
-    pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),
-]
+HAS_HOSTS = pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))
+pytestmark = [pytest.mark.server, pytest.mark.slow, HAS_HOSTS]
 # These hosts share a machine: each has a lab and a lock of its own, and this checkout's environment.
 SETUP = f"""ln -sfn {Path(sys.prefix)} .venv
 export BENCHBOOK_LAB_DIR="$PWD/../servers" BENCHBOOK_LOCK="$PWD/../machine.lock" """
@@ -35,17 +31,11 @@ def idle(host: Machine) -> bool:
 
 @pytest.fixture(scope="module")
 def rack() -> Iterator[tuple[clones.Clone, Rack, list[str]]]:
-    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o711)
-        (Path(folder) / "rack").mkdir(mode=0o711)
-        clone = clones.make(Path(folder))
+    with clones.with_rack("server1", "server2", "server3") as (clone, rack):
         clone.study(blocks=2, discard_s=0.3, run_s=1)
-        clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
-        with Rack(Path(folder) / "rack", 100 + rooms.number()) as rack:
-            for name in ("server1", "server2", "server3"):
-                rack.add(name)
-            asked = ["benchbook", "fleet", "tiny", "--anyway", "--setup", SETUP]
-            yield clone, rack, [*asked, "--on", str(rack.inventory(timeout_s=5))]
+        clone.commit()
+        asked = ["benchbook", "fleet", "tiny", "--anyway", "--setup", SETUP]
+        yield clone, rack, [*asked, "--on", str(rack.inventory(timeout_s=5))]
 
 
 def test_a_lost_host_costs_its_own_session_and_one_that_comes_back_goes_on(rack):
@@ -59,12 +49,9 @@ def test_a_lost_host_costs_its_own_session_and_one_that_comes_back_goes_on(rack)
             if name == "server2":
                 hosts.switch_on(watched[name])
 
-    threads = [threading.Thread(target=lose, args=(name,)) for name in watched]
-    for one in threads:
-        one.start()
-    said, _ = process.communicate(timeout=900)
-    for one in threads:
-        one.join()
+    with ThreadPoolExecutor() as losing:
+        losing.map(lose, watched)
+        said, _ = process.communicate(timeout=900)
     assert process.returncode == 1, said
     index = json.loads((clone.path / "data/record/tiny/index.json").read_text())
     assert len(index["sessions"]) == 2, said

@@ -7,7 +7,6 @@ machine's programs; of the image they need the folders alone.
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -40,17 +39,13 @@ def mounted() -> list[Path]:
 
 
 def inventory(folder: Path) -> Path:
-    volumes = {f"v{number}": str(one) for number, one in enumerate(mounted())}
+    shared = [(f"v{number}", str(one)) for number, one in enumerate(mounted())]
+    mounts = [{"name": name, "mountPath": path, "readOnly": True} for name, path in shared]
+    container = {"imagePullPolicy": "IfNotPresent", "securityContext": {"privileged": True}}
     written = {
         "image": kubernetes_study.IMAGE,
-        "pod": {"volumes": [{"name": name, "hostPath": {"path": path}} for name, path in volumes.items()]},
-        "container": {
-            "imagePullPolicy": "IfNotPresent",
-            "securityContext": {"privileged": True},
-            "volumeMounts": [
-                {"name": name, "mountPath": path, "readOnly": True} for name, path in volumes.items()
-            ],
-        },
+        "pod": {"volumes": [{"name": name, "hostPath": {"path": path}} for name, path in shared]},
+        "container": {**container, "volumeMounts": mounts},
     }
     file = folder / "cluster.yaml"
     with file.open("w") as into:
@@ -63,16 +58,16 @@ class Fleet:
 
     def __init__(self, clone: clones.Clone, cluster: KubernetesCluster, argv: list[str]) -> None:
         self.cluster, self.clone = cluster, clone
-        self.process = subprocess.Popen(
-            argv, cwd=clone.path, text=True, start_new_session=True,
-            env=clone.environment() | {name: os.environ[name] for name in VARIABLES if name in os.environ},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        more = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        self.process = clone.start(*argv, more=more)
+
+    def listed(self) -> list[Any]:
+        return self.cluster.core.list_namespaced_pod("default", label_selector=LABEL).items
 
     def pods(self) -> dict[str, Any]:
         """Return the pods that run, by their sessions."""
-        listed = self.cluster.core.list_namespaced_pod("default", label_selector=LABEL).items
-        return {one.metadata.annotations[INDEX]: one for one in listed if one.status.phase == "Running"}
+        running = (one for one in self.listed() if one.status.phase == "Running")
+        return {one.metadata.annotations[INDEX]: one for one in running}
 
     def runs(self, session: str) -> int:
         """Return how many runs a session has measured."""
@@ -89,8 +84,7 @@ class Fleet:
 
     def end(self) -> str:
         said, _ = self.process.communicate(timeout=900)
-        left = self.cluster.core.list_namespaced_pod("default", label_selector=LABEL).items
-        assert [one.metadata.name for one in left] == [], said
+        assert [one.metadata.name for one in self.listed()] == [], said
         return str(said)
 
     def recorded(self) -> int:
@@ -110,7 +104,7 @@ def start() -> Iterator[Callable[..., Fleet]]:
         # Two nodes on one machine starve each other's turns.
         file = clone.path / "studies" / "tiny.yaml"
         file.write_text(file.read_text().replace("turn_ms: 50", "order: runs"))
-        clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
+        clone.commit()
         asked = ["benchbook", "fleet", "tiny", "--anyway", "--setup", f"ln -sfn {Path(sys.prefix)} .venv"]
         started: list[Fleet] = []
 

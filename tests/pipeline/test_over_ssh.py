@@ -2,24 +2,18 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from benchbook.core.artifacts.run_folder import RunFolder
-from tests import rooms
 from tests.pipeline import clone as clones
 from tests.sites.ssh_hosts import Rack, unable
 
 UNABLE = unable()
-pytestmark = [
-    pytest.mark.server,
-    pytest.mark.slow,
-    pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),
-]
+HAS_HOSTS = pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))
+pytestmark = [pytest.mark.server, pytest.mark.slow, HAS_HOSTS]
 STUDY = """
 title: A study of seconds on hosts
 question: Does the pipeline find its way over SSH?
@@ -44,19 +38,13 @@ claims: []
 @pytest.fixture(scope="module")
 def measured() -> Iterator[tuple[clones.Clone, Rack, str]]:
     """A clone whose study has been measured on a rack of hosts, the rack, and what was printed."""
-    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o711)
-        (Path(folder) / "rack").mkdir(mode=0o711)
-        clone = clones.make(Path(folder))
+    with clones.with_rack("server1", "proxy1", "client1") as (clone, rack):
         (clone.path / "studies" / "tiny.yaml").write_text(STUDY)
-        with Rack(Path(folder) / "rack", 100 + rooms.number()) as rack:
-            for name in ("server1", "proxy1", "client1"):
-                rack.add(name)
-            (clone.path / "inventories").mkdir()
-            shutil.copy(rack.inventory(), clone.path / "inventories" / "rack.yaml")
-            code, said = clone.run("benchbook", "repro", timeout_s=900)
-            assert code == 0, said
-            yield clone, rack, said
+        (clone.path / "inventories").mkdir()
+        shutil.copy(rack.inventory(), clone.path / "inventories" / "rack.yaml")
+        code, said = clone.run("benchbook", "repro", timeout_s=900)
+        assert code == 0, said
+        yield clone, rack, said
 
 
 def test_every_run_is_valid_and_the_books_agree(measured):

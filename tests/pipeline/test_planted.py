@@ -21,11 +21,8 @@ SAYS = {
     "disk": r"pages not in its memory|bytes from the disk",
 }
 UPDATES = {"oltp_update_non_index": {"rand_type": "uniform"}}
-RELAXED = {
-    "innodb_buffer_pool_size": "96M",
-    "innodb_log_file_size": "8M",
-    "innodb_flush_log_at_trx_commit": 2,
-}
+RELAXED = {"innodb_buffer_pool_size": "96M", "innodb_log_file_size": "8M"}
+RELAXED |= {"innodb_flush_log_at_trx_commit": 2}
 Planting = Callable[[pytest.MonkeyPatch, Path], object]
 
 

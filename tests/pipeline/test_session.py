@@ -32,7 +32,7 @@ def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_n
     clone.study(blocks=2, discard_s=0.3, run_s=1, pilot_s=0, aa="null")
     code, said = clone.run("benchbook", "session", "tiny", "--anyway")
     assert code == 2 and "the tree is edited: studies/tiny.yaml; commit" in said
-    clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
+    clone.commit()
 
     said = killed_after_a_group(clone, "benchbook", "session", "tiny", "--anyway")
     before = clone.runs()

@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import functools
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -138,6 +139,19 @@ def measure(root: Path) -> None:
     files.write_json(
         where.warm_up, {"analyze": [], **asdict(steady_state.discard_advice(series)), "rates": []}
     )
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return the bytes of all files below a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def commit(root: Path, *argv: str) -> None:
+    """Add what git does not know yet in a made-up repository, with some options, and commit it."""
+    dated = dict.fromkeys(("GIT_COMMITTER_DATE", "GIT_AUTHOR_DATE"), "2026-01-01T00:00:00+00:00")
+    git = ["git", "-C", str(root), "-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (["add", *argv], ["commit", "-qam", "Made up"]):
+        subprocess.run([*git, *words], check=True, capture_output=True, env=os.environ | dated)
 
 
 def publish(root: Path, to: Path) -> str:

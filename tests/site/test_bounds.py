@@ -17,6 +17,7 @@ import pytest
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive
 from tests import forked
+from tests.goldens import assert_golden
 
 PLACE = "data/made/raw/r/sysbench.out"
 # The child may map this much; what it imports takes some 300 MB of it.
@@ -55,21 +56,20 @@ def manifest(files: dict[str, bytes | int]) -> bytes:
         known = content if isinstance(content, bytes) else b""
         size = content if isinstance(content, int) else len(content)
         listed[name] = {"sha256": hashlib.sha256(known).hexdigest(), "bytes": size}
-    whole = {"format": 1, "study": "made", "benchbook": "0", "commit": None, "files": listed}
-    return json.dumps(whole).encode()
+    about = {"format": 1, "study": "made", "benchbook": "0", "commit": None}
+    return json.dumps({**about, "files": listed}).encode()
 
 
-def header(
-    name: str, size: int, kind: bytes = b"0", more: bytes = b"", changes: dict[int, bytes] | None = None
-) -> bytes:
+def header(name: str, size: int, kind: bytes = b"0", more: bytes = b"") -> bytes:
     """Return a tar header as it would stand on disk, whatever it says."""
     made = bytearray(512)
     fields = {
         0: name.encode()[:100], 100: b"0000644\0", 108: b"0000000\0", 116: b"0000000\0",
         124: b"%011o\0" % size, 136: b"00000000000\0", 148: b" " * 8, 156: kind, 257: b"ustar\x0000",
     }  # fmt: skip
-    for place, value in [*fields.items(), (386, more), *(changes or {}).items()]:
+    for place, value in fields.items():
         made[place : place + len(value)] = value
+    made[386 : 386 + len(more)] = more
     made[148:156] = b"%06o\0 " % sum(made)
     return bytes(made)
 
@@ -127,9 +127,18 @@ def hungry_xz() -> bytes:
     length = (packed[12] + 1) * 4
     assert packed[14] == 0x21, "the LZMA2 filter comes first"
     packed[16] = 40
-    checksum = zlib.crc32(bytes(packed[12 : 12 + length - 4]))
-    packed[12 + length - 4 : 12 + length] = checksum.to_bytes(4, "little")
+    end = 12 + length - 4
+    packed[end : end + 4] = zlib.crc32(bytes(packed[12:end])).to_bytes(4, "little")
     return bytes(packed)
+
+
+def listing(files: dict[str, bytes | int]) -> bytes:
+    """Return an archive of nothing but a manifest."""
+    return member("made/manifest.json", manifest(files)) + END
+
+
+def of_pax(records: dict[str, str], kind: bytes = b"x") -> bytes:
+    return FIRST + member("x", pax(records), kind) + END
 
 
 def of_json(text: bytes) -> bytes:
@@ -142,50 +151,35 @@ MB = 1 << 20
 
 def xz_zeros() -> bytes:
     packer = lzma.LZMACompressor(preset=0)
-    made = [packer.compress(part) for part in (zeros(2000 * MB), *[bytes(MB)] * 100)]
+    made = [packer.compress(zeros(2000 * MB)), *(packer.compress(bytes(MB)) for _ in range(100))]
     return b"".join([*made, packer.flush()])
 
 
-BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
-    "a sparse file of 8 GB": ("gz", sparse, "is a sparse file; only plain files are taken"),
-    "a sparse file by pax": ("gz", pax_sparse, "a pax header says 'GNU.sparse.major'"),
-    "a pax header of 6.9 MB": ("gz", lambda: FIRST + member("x", pax({"path": "a" * 6_900_000}), b"x") + END,
-        "a header of 69000.. bytes beside a member"),
-    "a long name of 6.9 MB": ("gz", lambda: FIRST + member("././@LongLink", b"a" * 6_900_000, b"L") + END,
-        "a header of 6900000 bytes"),
-    "a size by pax": ("gz", lambda: FIRST + member("x", pax({"size": "8000000000"}), b"x") + END,
-        "a pax header says 'size'"),
-    "a header for all members": ("gz", lambda: member("g", pax({"path": "x"}), b"g") + WHOLE,
-        "is a header for all members"),
-    "an honest bomb of 1 GB": ("gz", lambda: member("made/manifest.json", manifest({PLACE: 10**9})) + END,
-        "1000000000 bytes, at most"),
-    "an honest bomb of many files": ("gz", lambda: member("made/manifest.json",
-        manifest({f"{PLACE}{i}": 200 * MB for i in range(9)})) + END,
-        "its manifest lists 1887 MB, more than the 64 MB"),
-    "99,000 empty files": ("gz", lambda: member("made/manifest.json",
-        manifest({f"{PLACE}{i}": b"" for i in range(99_000)})) + END,
-        "its manifest lists 99000 files, more than the"),
-    "a size of 8 GB in a header": ("raw", lambda: bomb(zeros(8**11 - 1), 100 * MB),
-        "unpacks to more than its size"),
-    "a name that the manifest lists, with more in it": ("raw", lambda: bomb(zeros(100 * MB), 100 * MB, END),
-        "104857600 bytes, the manifest says 6|unpacks to more than"),
-    "nothing but zeros": ("raw", lambda: bomb(b"", 100 * MB), "something follows its end|does not begin"),
-    "zeros after the end": ("raw", lambda: bomb(WHOLE, 100 * MB), "something follows its end"),
-    "a manifest of brackets": ("gz", lambda: member("made/manifest.json", b"[" * 15_000_000) + END,
-        "15000000 values, at most 1000000"),
-    "a manifest of 17 MB": ("gz", lambda: member("made/manifest.json", b" " * 17_000_000) + END,
-        "does not begin with"),
-    "deep JSON in a file": ("gz", lambda: of_json(b'{"a":' * 50 + b"1" + b"}" * 50),
-        r"facts.json: not JSON .* nested 50 deep"),
-    "wide JSON in a file": ("gz", lambda: of_json(b"[" + b"{}," * 2_000_000 + b"0]"),
-        r"facts.json: not JSON .* 4000001 values"),
-    "JSON of 17 MB": ("gz", lambda: of_json(b" " * 17_000_000 + b"0"),
-        "17000001 bytes of JSON, at most 16000000"),
-    "a key twice": ("gz", lambda: of_json(b'{"a": 1, "a": 2}'), "the key 'a' is there twice"),
-    "infinity": ("gz", lambda: of_json(b'{"a": 1e999}'), "1e999 is no number"),
-    "an xz that asks for 4 GB of memory": ("xz-raw", hungry_xz, "not a whole .tar.xz: Memory usage limit"),
-    "an xz of zeros": ("xz-raw", xz_zeros, "unpacks to more than its size"),
-}  # fmt: skip
+# By what they are: how they are packed, and what makes them. What is said of each is in the golden.
+BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "a sparse file of 8 GB": ("gz", sparse),
+    "a sparse file by pax": ("gz", pax_sparse),
+    "a pax header of 6.9 MB": ("gz", lambda: of_pax({"path": "a" * 6_900_000})),
+    "a long name of 6.9 MB": ("gz", lambda: FIRST + member("././@LongLink", b"a" * 6_900_000, b"L") + END),
+    "a size by pax": ("gz", lambda: of_pax({"size": "8000000000"})),
+    "a header for all members": ("gz", lambda: member("g", pax({"path": "x"}), b"g") + WHOLE),
+    "an honest bomb of 1 GB": ("gz", lambda: listing({PLACE: 10**9})),
+    "an honest bomb of many files": ("gz", lambda: listing({f"{PLACE}{i}": 200 * MB for i in range(9)})),
+    "99,000 empty files": ("gz", lambda: listing({f"{PLACE}{i}": b"" for i in range(99_000)})),
+    "a size of 8 GB in a header": ("raw", lambda: bomb(zeros(8**11 - 1), 100 * MB)),
+    "a name that the manifest lists, with more in it": ("raw", lambda: bomb(zeros(100 * MB), 100 * MB, END)),
+    "nothing but zeros": ("raw", lambda: bomb(b"", 100 * MB)),
+    "zeros after the end": ("raw", lambda: bomb(WHOLE, 100 * MB)),
+    "a manifest of brackets": ("gz", lambda: member("made/manifest.json", b"[" * 15_000_000) + END),
+    "a manifest of 17 MB": ("gz", lambda: member("made/manifest.json", b" " * 17_000_000) + END),
+    "deep JSON in a file": ("gz", lambda: of_json(b'{"a":' * 50 + b"1" + b"}" * 50)),
+    "wide JSON in a file": ("gz", lambda: of_json(b"[" + b"{}," * 2_000_000 + b"0]")),
+    "JSON of 17 MB": ("gz", lambda: of_json(b" " * 17_000_000 + b"0")),
+    "a key twice": ("gz", lambda: of_json(b'{"a": 1, "a": 2}')),
+    "infinity": ("gz", lambda: of_json(b'{"a": 1e999}')),
+    "an xz that asks for 4 GB of memory": ("xz-raw", hungry_xz),
+    "an xz of zeros": ("xz-raw", xz_zeros),
+}
 
 
 def packed(kind: str, made: bytes, folder: Path) -> Path:
@@ -194,16 +188,19 @@ def packed(kind: str, made: bytes, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(name, tmp_path, unpack):
-    kind, make, said = BOMBS[name]
-    file, out = packed(kind, make(), tmp_path), tmp_path / "out"
-    code, found, printed = unpack(file, out)
-    assert code == 0, printed[-2000:]
-    taken, answer = found
-    assert re.search(said, answer), answer[:500]
-    assert taken < 350 << 20
-    assert sum(one.stat().st_blocks * 512 for one in out.rglob("*") if one.is_file()) < DISK
+def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(tmp_path, unpack):
+    told = []
+    for name, (kind, make) in BOMBS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        code, found, printed = unpack(packed(kind, make(), folder), folder / "out")
+        assert code == 0, printed[-2000:]
+        taken, answer = found
+        assert taken < 350 << 20, name
+        assert sum(one.stat().st_blocks * 512 for one in folder.rglob("out/**/*") if one.is_file()) < DISK
+        told.append(f"{name}: {answer}\n".replace(f"{folder}/", ""))
+    # How many files fit depends on how well a machine's zlib packs.
+    assert_golden("archives-too-large.txt", re.sub(r"(?<=files, more than the )\d+", "…", "".join(told)))
 
 
 def test_the_archive_they_are_made_of_is_taken(tmp_path):
@@ -215,7 +212,12 @@ def test_the_archive_they_are_made_of_is_taken(tmp_path):
 
 def altered(changes: dict[int, bytes]) -> bytes:
     """Return an archive whose last header has other bytes in places, and its sum right again."""
-    return FIRST + header(f"made/{PLACE}", 6, changes=changes) + padded(b"a log\n") + END
+    made = bytearray(header(f"made/{PLACE}", 6))
+    for place, value in changes.items():
+        made[place : place + len(value)] = value
+    made[148:156] = b" " * 8
+    made[148:156] = b"%06o\0 " % sum(made)
+    return FIRST + bytes(made) + padded(b"a log\n") + END
 
 
 def test_times_in_a_gnu_header_are_no_folder(tmp_path):
@@ -224,85 +226,75 @@ def test_times_in_a_gnu_header_are_no_folder(tmp_path):
     assert (tmp_path / "out" / PLACE).read_bytes() == b"a log\n"
 
 
-@pytest.mark.parametrize("after", [b"x", gzip.compress(b"more"), bytes(100)])
-def test_nothing_may_follow_the_end(after, tmp_path):
+@pytest.mark.parametrize("more", [b"x", gzip.compress(b"more"), bytes(100)], ids=["byte", "gzip", "zeros"])
+def test_nothing_may_follow_the_end(more, tmp_path):
     for kind, compress in (("gz", gzip.compress), ("xz", lzma.compress)):
         file = tmp_path / f"made.tar.{kind}"
-        file.write_bytes(compress(WHOLE) + after)
+        file.write_bytes(compress(WHOLE) + more)
         with pytest.raises(BenchbookError, match="something follows its end"):
             archive.unpack_archive(file, tmp_path / f"out-{kind}")
 
 
+RUN = f"made/{PLACE}"
+# What is no plain tar of plain files.
 ODD = {
-    "a member after the end": (WHOLE + member(f"made/{PLACE}", b"b"), "something follows its end"),
-    "no end": (WHOLE[:-1024], "it ends too early"),
-    "a damaged header": (WHOLE[:-2000] + b"x" + WHOLE[-1999:], "a header is damaged"),
-    "a negative size": (FIRST + header("made/x", 1).replace(b"00000000001\0", b"-0000000001\0") + END,
-        "damaged"),
-    "an absolute name": (FIRST + member("/etc/passwd", b"x") + END, "not a file that the manifest lists"),
-    "a way up": (FIRST + member(f"made/../{PLACE}", b"x") + END, "not a file that the manifest lists"),
-    "another name by pax": (FIRST + member("x", pax({"path": "/etc/passwd"}), b"x") + member(f"made/{PLACE}",
-        b"a log\n") + END, "'/etc/passwd': not a file that the manifest lists"),
-    "a name that is no text": (FIRST + header("made/x", 0).replace(b"x\0", b"\xff\0")[:512] + END,
-        "damaged|UTF-8"),
-    "twice": (WHOLE[:-1024] + member(f"made/{PLACE}", b"a log\n") + END, "or there twice"),
-    "a file too few": (FIRST + END, "missing"),
-    "a file too many": (WHOLE[:-1024] + member(f"made/{PLACE}.too", b"x") + END, "the manifest lists"),
-    "a symbolic link": (FIRST + header(f"made/{PLACE}", 0, b"2") + END, "is a .*; only plain files are"),
-    "a folder": (FIRST + header(f"made/{PLACE}", 0, b"5") + END, "is a .*; only plain files are taken"),
-    "a pipe": (FIRST + header(f"made/{PLACE}", 0, b"6") + END, "is a .*; only plain files are taken"),
-    "a device": (FIRST + header(f"made/{PLACE}", 0, b"3") + END, "is a device"),
-    "a link": (FIRST + header(f"made/{PLACE}", 0, b"1") + END, "is a hard link"),
-    "no magic in a header": (altered({257: bytes(8)}), "a header is damaged, or none of a tar"),
-    "a size in binary": (altered({124: b"\x80" + bytes(10) + b"\x06"}), "a number in a header is damaged"),
-    "a size with a sign": (altered({124: b"         +6\0"}), "a number in a header is damaged"),
-    "a size with an underscore": (altered({124: b"0000000_006\0"}), "a number in a header is damaged"),
-    "a size with more after it": (altered({124: b"6\0" + b"x" * 10}), "a number in a header is damaged"),
-    "a kind of no tar": (FIRST + header(f"made/{PLACE}", 0, b"Z") + END, "is of the kind 'Z'"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", ODD)
-def test_what_is_no_plain_tar_of_plain_files_is_refused(what, tmp_path):
-    made, said = ODD[what]
-    with pytest.raises(BenchbookError, match=said):
-        archive.unpack_archive(packed("gz", made, tmp_path), tmp_path / "out")
-    assert {file.name for file in tmp_path.rglob("*") if file.is_file()} <= {"made.tar.gz", "sysbench.out"}
-
-
-NAMES = {
-    "upper and lower case": ({PLACE: b"", PLACE.replace("/r/", "/R/"): b""}, "upper and lower case are one"),
-    "one letter in two ways": ({f"{PLACE}\u00e9": b"", f"{PLACE}e\u0301": b""},
-        "upper and lower case are one"),
-    "a folder that is a file": ({PLACE: b"", f"{PLACE}/more": b""}, "is a file already"),
-    "tables of another time": ({"data/made/tidy/runs.parquet": b""}, "not a place of an archive"),
-    "a new page": ({"data/made/evil.json": b"{}"}, "not a place of an archive"),
-    "a long name": ({f"data/made/raw/{'a' * 300}/x": b""}, "not a place of an archive"),
-    "a long way": ({"data/made/raw/" + "a/" * 250 + "x": b""}, "not a place of an archive"),
-    "less than nothing": ({PLACE: -1},
-        "can.t be read: files.*r/sysbench.out.bytes: .*greater than or equal to 0"),
-    }  # fmt: skip
-
-
+    "a member after the end": WHOLE + member(RUN, b"b"),
+    "no end": WHOLE[:-1024],
+    "a damaged header": WHOLE[:-2000] + b"x" + WHOLE[-1999:],
+    "a negative size": FIRST + header("made/x", 1).replace(b"00000000001\0", b"-0000000001\0") + END,
+    "an absolute name": FIRST + member("/etc/passwd", b"x") + END,
+    "a way up": FIRST + member(f"made/../{PLACE}", b"x") + END,
+    "another name by pax": of_pax({"path": "/etc/passwd"})[: -len(END)] + member(RUN, b"a log\n") + END,
+    "a name that is no text": FIRST + header("made/x", 0).replace(b"x\0", b"\xff\0")[:512] + END,
+    "twice": WHOLE[:-1024] + member(RUN, b"a log\n") + END,
+    "a file too few": FIRST + END,
+    "a file too many": WHOLE[:-1024] + member(f"{RUN}.too", b"x") + END,
+    "a symbolic link": FIRST + header(RUN, 0, b"2") + END,
+    "a folder": FIRST + header(RUN, 0, b"5") + END,
+    "a pipe": FIRST + header(RUN, 0, b"6") + END,
+    "a device": FIRST + header(RUN, 0, b"3") + END,
+    "a link": FIRST + header(RUN, 0, b"1") + END,
+    "no magic in a header": altered({257: bytes(8)}),
+    "a size in binary": altered({124: b"\x80" + bytes(10) + b"\x06"}),
+    "a size with a sign": altered({124: b"         +6\0"}),
+    "a size with an underscore": altered({124: b"0000000_006\0"}),
+    "a size with more after it": altered({124: b"6\0" + b"x" * 10}),
+    "a kind of no tar": FIRST + header(RUN, 0, b"Z") + END,
+}
+# Files of a manifest whose names are not ours or not apart: they are refused before anything is written.
+NAMES: dict[str, dict[str, bytes | int]] = {
+    "upper and lower case": {PLACE: b"", PLACE.replace("/r/", "/R/"): b""},
+    "one letter in two ways": {f"{PLACE}\u00e9": b"", f"{PLACE}e\u0301": b""},
+    "a folder that is a file": {PLACE: b"", f"{PLACE}/more": b""},
+    "tables of another time": {"data/made/tidy/runs.parquet": b""},
+    "a new page": {"data/made/evil.json": b"{}"},
+    "a long name": {f"data/made/raw/{'a' * 300}/x": b""},
+    "a long way": {"data/made/raw/" + "a/" * 250 + "x": b""},
+    "less than nothing": {PLACE: -1},
+}
 OUTSIDE = (
-    "../evil", "/tmp/evil", "data/made/../../evil", "notebooks/05_parse.ipynb", "data/other/x/y",
-    "lib/benchbook/evil.py", "data/made/a\\b", "data//made/x", "data/made/./x",
-)  # fmt: skip
-NAMES |= {name: ({name: b"x"}, "not a place of an archive") for name in OUTSIDE}
+    *("../evil", "/tmp/evil", "data/made/../../evil", "notebooks/05_parse.ipynb", "data/other/x/y"),
+    *("lib/benchbook/evil.py", "data/made/a\\b", "data//made/x", "data/made/./x"),
+)
+NAMES |= {f"outside: {name}": {name: b"x"} for name in OUTSIDE}
 
 
-@pytest.mark.parametrize("what", NAMES)
-def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_written(what, tmp_path):
-    files, said = NAMES[what]
-    file = packed("gz", member("made/manifest.json", manifest(files)) + END, tmp_path)
-    with pytest.raises(BenchbookError, match=said):
-        archive.unpack_archive(file, tmp_path / "out")
-    assert [file.name for file in tmp_path.rglob("*")] == ["made.tar.gz"]
+def test_what_is_no_plain_tar_of_plain_files_of_ours_is_refused(tmp_path):
+    told = []
+    for number, (what, made) in enumerate((ODD | {what: listing(NAMES[what]) for what in NAMES}).items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with pytest.raises(BenchbookError) as refused:
+            archive.unpack_archive(packed("gz", made, folder), folder / "out")
+        left = {file.name for file in folder.rglob("*") if file.is_file() or what in NAMES}
+        assert left - ({"sysbench.out"} if what in ODD else set()) == {"made.tar.gz"}, what
+        told.append(f"{what}: {refused.value}\n".replace(f"{folder}/", ""))
+    assert_golden("archives-refused.txt", "".join(told))
 
 
 def test_what_would_not_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "free_bytes", lambda _: 100_000_000)
-    said = r"200 MB beside them, and 100 MB are free; nothing was unpacked"
+    said = "200 MB beside them, and 100 MB are free; nothing was unpacked"
     with pytest.raises(BenchbookError, match=said):
         archive.unpack_archive(packed("gz", WHOLE, tmp_path), tmp_path / "out")
     assert not (tmp_path / "out").exists()

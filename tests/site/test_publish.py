@@ -7,14 +7,13 @@ import pytest
 
 from benchbook.commands import pages
 from benchbook.core.util.errors import BenchbookError
-from tests.site.conftest import publish
+from tests.site.conftest import contents, publish
 
 
 def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, site: Path):
-    assert {
-        "index.html", "claims.html", "method.html", "story.html", "studies", "sources", "runs", "data",
-        ".nojekyll",
-    } == {path.name for path in public.iterdir()}  # fmt: skip
+    pages = {f"{name}.html" for name in ("index", "claims", "method", "story")}
+    folders = {"studies", "sources", "runs", "data"}
+    assert {path.name for path in public.iterdir()} == {*pages, *folders, ".nojekyll"}
     logs = list((public / "data").rglob("sysbench.out"))
     assert len(logs) == 16
     for log in logs:
@@ -23,10 +22,10 @@ def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, 
 
 
 def test_again_gives_the_same_and_a_page_that_is_gone_goes(public: Path, site: Path):
-    before = {path: path.read_bytes() for path in public.rglob("*") if path.is_file()}
+    before = contents(public)
     (public / "old.html").write_text("old")
     publish(site, public)
-    assert {path: path.read_bytes() for path in public.rglob("*") if path.is_file()} == before
+    assert contents(public) == before
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(site: Path, tmp_path: Path):
