@@ -88,39 +88,30 @@ def test_a_script_that_is_not_there_makes_no_file(root):
     assert not (root / "studies" / "mine.yaml").exists()
 
 
-def test_an_existing_file_stays_as_it_is(root, capsys):
+MISTAKES = "new --name Not-A-Name --question ? --differs one --engine mariab --load oltp_point_selec,1"
+WHICH = "--question Which? "
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (f"new --name pool {WHICH}", ["studies/pool.yaml is there already"]),
+        (MISTAKES, [*MISTAKES.split()[1::2], "did you mean mariadb", "did you mean oltp_point_select"]),
+        (f"new --name p {WHICH} --differs a:access=no;b:access=haproxy", ["access"]),
+        ("new --name p", ["--question: missing"]),
+        (
+            f"new --about script --name p {WHICH}",
+            ["give it: Workloads of sysbench, and threads, such as"],
+        ),
+    ],
+)
+def test_every_mistake_is_said_at_once_and_nothing_is_written(root, capsys, words, texts):
     file = root / "studies" / "pool.yaml"
     file.write_text("mine")
-    assert cli.main(["new", "--name", "pool", "--question", "What now?"]) == 2
-    assert file.read_text() == "mine"
-    assert "studies/pool.yaml is there already" in capsys.readouterr().err
-
-
-def test_every_mistake_is_said_at_once_and_nothing_is_written(root, capsys):
-    given = {
-        "--name": "Not A Name", "--question": "?", "--differs": "one", "--engine": "mariab",
-        "--load": "oltp_point_selec 1",
-    }  # fmt: skip
-    assert cli.main(["new", *(word for pair in given.items() for word in pair)]) == 2
-    told = capsys.readouterr().err
-    assert all(option in told for option in given)
-    assert "mariadb" in told and "oltp_point_select" in told
-    assert not list((root / "studies").iterdir())
-
-
-def test_what_the_study_refuses_is_said_with_its_key(root, capsys):
-    given = ["--name", "p", "--question", "Which?", "--differs", "a: access=no; b: access=haproxy"]
-    assert cli.main(["new", *given]) == 2
-    assert "access" in capsys.readouterr().err
-    assert not list((root / "studies").iterdir())
-
-
-def test_without_a_terminal_a_missing_answer_is_an_error(root, capsys):
-    assert cli.main(["new", "--name", "pool"]) == 2
-    assert "--question: missing" in capsys.readouterr().err
-    given = ["--name", "mine", "--question", "Which one?"]
-    assert cli.main(["new", "--about", "script", *given]) == 2
-    assert "give it: Workloads of sysbench, and threads, such as workloads/" in capsys.readouterr().err
+    assert cli.main(words.split()) == 2
+    printed = capsys.readouterr().err
+    assert [text for text in texts if text not in printed] == []
+    assert list((root / "studies").iterdir()) == [file] and file.read_text() == "mine"
 
 
 @pytest.mark.parametrize("text", ["a; a", "a: x=1; b: x=1", "a; B", "a: =1; b", "a: x=1 2; b", ""])
