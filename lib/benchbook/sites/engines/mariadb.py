@@ -46,6 +46,8 @@ class MariaDB(Server):
         super().__init__(machine, engine, place)
         self.socket, self.tls_from = f"{self.role}/{SOCKET}", tls_from
         self.asked = self._complete(engine.settings)
+        # The folder that its programs' folder is in.
+        self._above = PurePosixPath(self.binary).parent.parent
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -187,8 +189,3 @@ class MariaDB(Server):
 
     def _places(self) -> dict[str, object]:
         return {"basedir": self._above} if self.engine.binary is not None else {}
-
-    @property
-    def _above(self) -> PurePosixPath:
-        """The folder that its programs' folder is in."""
-        return PurePosixPath(self.binary).parent.parent

@@ -62,7 +62,7 @@ class ProxySQL(Proxy):
         # Accounts stand in a file of their own, which only it reads and no copy is kept of.
         accounts = (
             f'admin_variables={{ admin_credentials="{ADMIN}:{secret}"; '
-            f'mysql_ifaces="{labs.LOOPBACK}:{self._port}" }}\n'
+            f'mysql_ifaces="{labs.LOOPBACK}:{self.place.port + 1}" }}\n'
             f'mysql_users=({{ username="{labs.USER}", password="{secret}", default_hostgroup=0 }})\n'
         )
         self.machine.write(f"{self.role}/{ACCOUNTS}", accounts, self.user)
@@ -79,14 +79,10 @@ class ProxySQL(Proxy):
         limit = int(held["max_connections"])
         return super().facts() | {"threads": int(held["threads"]), "max_connections": limit}
 
-    @property
-    def _port(self) -> int:
-        return self.place.port + 1
-
     def _settings(self) -> dict[str, str]:
         account: dict[str, Any] = {"user": ADMIN, "password": self.machine.lab.password(), "read_timeout": 10}
         try:
-            with self.machine.connect((labs.LOOPBACK, self._port), **account) as connection:
+            with self.machine.connect((labs.LOOPBACK, self.place.port + 1), **account) as connection:
                 cursor = connection.cursor()
                 cursor.execute(ASKED)
                 rows = cursor.fetchall()

@@ -44,7 +44,7 @@ class TiProxy(Proxy):
             "proxy.addr": f"{self.place.address}:{self.place.port}",
             "proxy.pd-addrs": "",
             "proxy.require-backend-tls": False,
-            "api.addr": f"{LOOPBACK}:{self._api}",
+            "api.addr": f"{LOOPBACK}:{self.place.port + 1}",
             "log.level": "warn",
             "log.encoder": "tidb",
         }
@@ -79,16 +79,12 @@ class TiProxy(Proxy):
             with contextlib.suppress(OSError):
                 self._traffic("cancel", {})
 
-    @property
-    def _api(self) -> int:
-        return self.place.port + 1
-
     def _traffic(self, what: str, form: dict[str, str] | None = None) -> str:
         """Ask its interface about traffic; a `form` holds an order."""
         request = Request(f"/api/traffic/{what}")
         if form is not None:
             request = Request(request.path, "POST", urllib.parse.urlencode(form), FORM)
-        return self.machine.request(LOOPBACK, self._api, request)
+        return self.machine.request(LOOPBACK, self.place.port + 1, request)
 
     def _is_answering(self) -> bool:
         if not self._has_servers:
@@ -96,7 +92,7 @@ class TiProxy(Proxy):
             settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
             for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
                 request = Request(f"/api/admin/namespace{path}", method, body)
-                self.machine.request(LOOPBACK, self._api, request)
+                self.machine.request(LOOPBACK, self.place.port + 1, request)
             self._has_servers = True
         return self.holds_port()
 

@@ -3,7 +3,7 @@
 import abc
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,13 +15,13 @@ from benchbook.core.study import client_sharding, descriptors
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
+from benchbook.core.study.study_cluster import ArmEvent, Event
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site
 from benchbook.sites.machine import data_snapshots, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, signal_handling
-from benchbook.sites.topology.events import EventInProgress
 from benchbook.sites.topology.parts import HOPS, Chain, Where
 from benchbook.sites.topology.runtime import ArmRuntime
 
@@ -79,6 +79,33 @@ class HeldSite(Site):
     @abc.abstractmethod
     def _close(self, error: BaseException | None) -> None:
         """End all that was started; `error` is the reason for leaving the site, if there is one."""
+
+
+class EventInProgress:
+    """An event in a run: its `record` has the time of each step, or the error; its steps yield waits in s."""
+
+    def __init__(self, planned: Event | ArmEvent, begin_steps: Callable[[Any, Any], Iterator[float]]) -> None:
+        self.record: dict[str, Any] = {"asked": planned.model_dump(), "error": "the run ended before it"}
+        self._steps = begin_steps(planned, self.record)
+        self._wait_s: float | None = planned.at_s
+        self._since_s: float | None = None
+
+    def advance(self, begun_s: float) -> float | None:
+        """Carry out what is due of the event; seconds until the next step, None after the last."""
+        if self._wait_s is None:
+            return None
+        since_s = begun_s if self._since_s is None else self._since_s
+        if (left_s := since_s + self._wait_s - time.monotonic()) > 0:
+            return left_s
+        try:
+            self._wait_s = next(self._steps, None)
+            self.record["error"] = "the run ended before all was as it had been"
+            if self._wait_s is None:
+                del self.record["error"]
+        except (SiteError, OSError, ValueError, KeyError, sqlalchemy.exc.SQLAlchemyError) as error:
+            self.record["error"], self._wait_s = f"{type(error).__name__}: {error}", None
+        self._since_s = time.monotonic()
+        return self._wait_s
 
 
 class ArrangedSite(HeldSite, Generic[Where]):
