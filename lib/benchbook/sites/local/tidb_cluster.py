@@ -4,12 +4,17 @@ The store is unistore, which its makers call a research program: it speaks TiKV'
 keeps its data in badger, so it shows what replication, distance and several TiDB do, not how fast TiKV is.
 """
 
+import abc
 import contextlib
+import json
+import os
+import re
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import pymysql
@@ -17,15 +22,19 @@ import pymysql
 from benchbook.core.study.study_cluster import Cluster as Asked
 from benchbook.core.study.study_cluster import Event
 from benchbook.core.util import files
-from benchbook.core.util.errors import SiteError
+from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.util.numeric_equality import flatten_mapping
 from benchbook.sites import settings
 from benchbook.sites import workspace as labs
-from benchbook.sites.local import tidb_members
 from benchbook.sites.local.network import ClusterZones, DelayRelay
 from benchbook.sites.machine import concurrent_steps, data_snapshots
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.local_machine import LocalMachine
+from benchbook.sites.machine.supervised_process import Supervised
+from benchbook.sites.settings import Value, format_value, not_taken
 from benchbook.sites.tidb import build, config, data, status
 from benchbook.sites.tidb.cluster import TidbServers
+from benchbook.sites.tidb.status import PlacementDriver, Status
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S, SETTLE_S = 240.0, 60.0
@@ -35,6 +44,186 @@ QUIET_S, STILL_S = 3.0, 0.3
 # PD moves a leader where two stores differ by more, and is waited for so long to have done it.
 EVEN, EVEN_S = 2, 30.0
 TRIES = 4
+CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
+# Lines of the settings files that say where a part is.
+PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir", "tmp-storage-path"})
+# The short times of a store, after which the others elect another leader of its regions (`defaults.yaml`).
+ELECTION = ("raftstore.raft-base-tick-interval", "raftstore.raft-store-max-leader-lease")
+
+
+class ClusterMember(Supervised, abc.ABC):
+    """One part of a `UnistoreCluster`: `kind` as the monitor's tables name it, `name` as the cluster does."""
+
+    kind: str
+    program: str
+    config_name = "config.toml"
+    crash = CRASH
+    stop_s, start_s = 60.0, 120.0
+
+    def __init__(
+        self, cluster: "UnistoreCluster", name: str, place: labs.PartLocation, requests: Mapping[str, Value]
+    ) -> None:
+        super().__init__(cluster.machine, replace(place, name=f"{cluster.role}-{name}"), cluster.user)
+        self.cluster, self.name, self.asked = cluster, name, requests
+        self.binary = cluster.programs[self.program]
+        self.what, self.at = f"{self.role} of the cluster", f"{place.address}:{place.port}"
+        self.env = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+
+    @property
+    def data(self) -> PurePath:
+        return self.cluster.folder / self.cluster.lies_in / self.name
+
+    @property
+    def config_text(self) -> str:
+        lines = (self.machine.read(f"{self.role}/{self.config_name}") or "").splitlines()
+        return "\n".join(line for line in lines if line.partition("=")[0].strip() not in PLACES)
+
+    def identity(self) -> dict[str, Any]:
+        """Marks that tell this very process from any other, or that it has ended."""
+        if not self.is_up or self.child is None:
+            return {"ended": True}
+        return self.seen()
+
+    def starting(self) -> concurrent_steps.Steps:
+        """Start it unless it runs, and yield until it answers."""
+        if self.is_up:
+            return
+        self._must_have_ports(self.place.port, self.place.port + 1)
+        self._configure(self._toml())
+        yield from self._start_in_steps(self._argv(), self._is_ready_now, self.env)
+
+    def _toml(self) -> str:
+        return config.render_toml(self.asked)
+
+    @abc.abstractmethod
+    def _argv(self) -> list[str]:
+        """Command line that it is started with."""
+
+    @abc.abstractmethod
+    def _is_ready_now(self) -> bool:
+        """True if it answers, asked again until it does; OSError or KeyError until then."""
+
+
+class PD(ClusterMember):
+    """The placement driver; its peers' port is the one after its own."""
+
+    kind, program = "pd", "pd-server"
+    own_options = frozenset({"--client-urls", "--peer-urls", "--initial-cluster", "--data-dir"})
+
+    @property
+    def placement(self) -> PlacementDriver:
+        names = {store.at: store.name for store in self.cluster.stores.values()}
+        return PlacementDriver(self.place.address, self.place.port, names, self.machine)
+
+    def starting(self) -> concurrent_steps.Steps:
+        """Start it unless it runs, and set those settings that it keeps with its data."""
+        yield from super().starting()
+        self.placement.set(self.asked)
+
+    def read_config(self) -> dict[str, Any]:
+        return self.placement.config()
+
+    def _argv(self) -> list[str]:
+        client = f"http://{self.at}"
+        peer = f"http://{self.place.address}:{self.place.port + 1}"
+        places = [f"--client-urls={client}", f"--peer-urls={peer}", f"--initial-cluster=pd={peer}"]
+        return [str(self.binary), f"--config={self.config}", "--name=pd", f"--data-dir={self.data}", *places]
+
+    def _is_ready_now(self) -> bool:
+        return self.placement.answers
+
+
+class Store(ClusterMember):
+    """A store; its status port is the one after its own."""
+
+    kind, program = "tikv", "unistore-server"
+    own_options = frozenset({"-listen", "-peers"})
+
+    def read_config(self) -> dict[str, Any]:
+        text = self.machine.request(self.place.address, self.place.port + 1, Request("/config"))
+        return flatten_mapping(json.loads(text))
+
+    def _toml(self) -> str:
+        place = f"{self.place.address}:{self.place.port + 1}"
+        addresses = {"pd-addr": self.cluster.pd.at, "store-addr": self.at, "status-addr": place}
+        items: dict[str, Value] = {f"server.{key}": value for key, value in addresses.items()}
+        items["server.raft"] = True
+        # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
+        left_out = ELECTION if self.cluster.lies_in == "new" else ()
+        requests = {key: value for key, value in self.asked.items() if key not in left_out}
+        return config.render_toml({**requests, **items, "engine.db-path": str(self.data)})
+
+    def _argv(self) -> list[str]:
+        peers = ",".join(store.at for store in self.cluster.stores.values())
+        return [str(self.binary), f"-config={self.config}", f"-listen={self.at}", f"-peers={peers}"]
+
+    def _is_ready_now(self) -> bool:
+        return bool(self.read_config())
+
+
+class TidbMember(ClusterMember):
+    """A TiDB; its status port is the one after its own, its socket in its own folder."""
+
+    kind, program = "tidb", "tidb-server"
+    leftovers = ("t.sock",)
+    own_options = frozenset({"-host", "-P", "-advertise-address", "-path", "-status-host", "-status"})
+
+    @property
+    def status(self) -> Status:
+        return Status(self.place.address, self.place.port + 1, self.machine)
+
+    @property
+    def socket(self) -> Path:
+        return Path(self.machine.socket(f"{self.role}/t.sock"))
+
+    def private(self) -> list[str]:
+        """Command line of the first start of all: nothing but its socket listens then."""
+        self._configure(self._toml())
+        return [*self._common(), "-P=0", "-report-status=false"]
+
+    def _common(self) -> list[str]:
+        storage = ["-store=tikv", f"-path={self.cluster.pd.at}", f"-socket={self.socket}"]
+        return [str(self.binary), f"-config={self.config}", *storage]
+
+    def _toml(self) -> str:
+        places = {"temp-dir": str(self.folder), "tmp-storage-path": str(self.folder)}
+        return config.render_toml({**places, **self.asked})
+
+    def _argv(self) -> list[str]:
+        address, port = self.place.address, self.place.port
+        here = [f"-host={address}", f"-P={port}", f"-advertise-address={address}"]
+        return [*self._common(), *here, f"-status-host={address}", f"-status={port + 1}"]
+
+    def _is_ready_now(self) -> bool:
+        return self.status.answers and self.socket.exists()
+
+
+def verify_settings(member: PD | Store) -> dict[str, str | None]:
+    """A member's values of all settings asked of it; SettingsDiffer if one is another."""
+    messages = {_plain_name(key): format_value(value) for key, value in member.read_config().items()}
+    got = {key: messages.get(_plain_name(key)) for key in sorted(member.asked)}
+    if wrong := not_taken(member.asked, got.get):
+        raise SettingsDiffer({f"{member.role}: {key}": pair for key, pair in wrong.items()})
+    return got
+
+
+def _plain_name(name: str) -> str:
+    return name.replace("-", "").lower()
+
+
+def kill_store(cluster: "UnistoreCluster", event: Event, record: dict[str, Any]) -> Iterator[float]:
+    """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
+    led = list(cluster.pd.placement.state().leaders.values())
+    name = max(cluster.stores, key=led.count)
+    store = cluster.stores[name]
+    child = store.running()
+    record |= {"store": name, "led": led.count(name), "regions": len(led), "pid_before": child.pid}
+    os.kill(child.pid, signal.SIGKILL)
+    record["killed_s"] = time.monotonic()
+    yield event.back_after_s
+    record["started_s"] = time.monotonic()
+    concurrent_steps.run_steps(store.starting(), store.machine.look_s)
+    record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}
 
 
 class UnistoreCluster(TidbServers):
@@ -83,14 +272,14 @@ class UnistoreCluster(TidbServers):
 
         copies = {"replication.max-replicas": size.replicas}
         pd_asked = settings.complete_settings(size.pd_settings, "pd") | copies
-        self.pd = tidb_members.PD(self, "pd", at(0, pd_port), pd_asked)
+        self.pd = PD(self, "pd", at(0, pd_port), pd_asked)
         store_asked = settings.complete_settings(size.store_settings, "unistore")
-        self.stores: dict[str, tidb_members.Store] = {}
+        self.stores: dict[str, Store] = {}
         for rank in range(size.stores):
             name, at_store = f"store-{rank + 1}", at(rank, pd_port + 2 * (rank + 1))
-            self.stores[name] = tidb_members.Store(self, name, at_store, store_asked)
+            self.stores[name] = Store(self, name, at_store, store_asked)
         self.servers = [
-            tidb_members.TidbMember(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
+            TidbMember(self, f"tidb-{rank + 1}", at(rank, port + 2 * rank), self.asked.items)
             for rank in range(size.tidb)
         ]
         self.statuses = [server.status for server in self.servers]
@@ -101,7 +290,7 @@ class UnistoreCluster(TidbServers):
                 self.hops[member.name] = self.zones.hop(member, zone, number)
 
     @property
-    def members(self) -> list[tidb_members.ClusterMember]:
+    def members(self) -> list[ClusterMember]:
         return [self.pd, *self.stores.values(), *self.servers]
 
     @property
@@ -139,7 +328,7 @@ class UnistoreCluster(TidbServers):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        variables = {key: settings.format_value(value) for key, value in self.asked.variables.items()}
+        variables = {key: format_value(value) for key, value in self.asked.variables.items()}
         results: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         results |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
         return results | {"store": self.size.store_settings, "locks": self.lab.locks()}
@@ -183,7 +372,7 @@ class UnistoreCluster(TidbServers):
         return all(went)
 
     def disturb(self, event: Event, record: dict[str, Any]) -> Iterator[float]:
-        return tidb_members.kill_store(self, event, record)
+        return kill_store(self, event, record)
 
     def running(self) -> Any:
         """Process of the first TiDB; SiteError if a part has ended."""
@@ -221,10 +410,8 @@ class UnistoreCluster(TidbServers):
                 "replicas": size.replicas,
                 **({"event": size.event.model_dump()} if size.event is not None else {}),
                 **({"zones": self.zones.facts([*self.stores], size.tidb)} if self.zones is not None else {}),
-                "pd_settings": tidb_members.verify_settings(self.pd),
-                "store_settings": [
-                    tidb_members.verify_settings(store) for store in self.stores.values()
-                ].pop(),
+                "pd_settings": verify_settings(self.pd),
+                "store_settings": [verify_settings(store) for store in self.stores.values()].pop(),
             },
         }
 
