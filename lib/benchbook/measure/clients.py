@@ -148,6 +148,7 @@ def _is_over(client: RunningClient, timeout_s: float) -> bool:
 
 TURN_LOOK_S = 0.05
 CLOCK = ("exit_code", "gone", "gone_out_of_turn", "priority", "started", "window", "discarded")
+Record = dict[str, Any]
 OF_ARM = ("outside_s", "longest_outside_s", "halted", "longest_stop_s")
 COLUMNS = ["arm", "begin_us", "end_us"]
 
@@ -182,9 +183,7 @@ def take_turns(group: Mapping[str, Any]) -> dict[str, Any]:
     return {**result, "asked": requests}
 
 
-def evidence_of_turns(
-    turned: Mapping[str, Any], planned: PlannedRun, observations: Mapping[str, Any]
-) -> dict[str, Any]:
+def evidence_of_turns(turned: Record, planned: PlannedRun, observations: Record) -> Record:
     """`turns` of a run's evidence, and its client's CPU time, known to the clock alone."""
     arm = planned.arm
     mine = [end - begin for name, begin, end in turned.get("turns", ()) if name == arm]

@@ -13,6 +13,8 @@ from benchbook.measure.data_plan import DataPlan
 from benchbook.measure.run_executor import tables_to_count
 from benchbook.sites.contract import Site
 
+# A session with each server of every arm.
+Sessions = dict[str, tuple[Connection, ...]]
 # The rows on each server of arms that begin cold, by arm.
 Cold = dict[str, list[statement_counters.Record]]
 
@@ -21,7 +23,7 @@ Cold = dict[str, list[statement_counters.Record]]
 class Ready:
     """Servers for runs: a session with each server of every arm, and the rows of the cold ones."""
 
-    connections: dict[str, tuple[Connection, ...]]
+    connections: Sessions
     rows: dict[Connection, statement_counters.Record]
 
 
@@ -83,14 +85,12 @@ def open_servers(
 
 
 @contextmanager
-def open_sessions(
-    site: Site, study: StudySpec, arms: Iterable[str]
-) -> Iterator[dict[str, tuple[Connection, ...]]]:
+def open_sessions(site: Site, study: StudySpec, arms: Iterable[str]) -> Iterator[Sessions]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
     A second one would be a stranger to the first. What each server is then is kept for its runs (`state`)."""
     with ExitStack() as stack:
         opened: dict[tuple[str, int], Connection] = {}
-        results: dict[str, tuple[Connection, ...]] = {}
+        results: Sessions = {}
         for arm in arms:
             keys = _identify_servers(site, study, arm)
             for key in keys:

@@ -133,9 +133,7 @@ def rows_of(connection: Connection, tables: int | None, side: str = "before") ->
     return {f"rows_{side}": counted, f"sample_{side}": sample_ids(connection) if tables is None else None}
 
 
-def record_after(
-    connection: Connection, was: Record, tables: int | None, arrangement: Mapping[str, Any]
-) -> Record:
+def record_after(connection: Connection, was: Record, tables: int | None, arrangement: Record) -> Record:
     """Look at one server again once the client's sessions have left it; return its whole record."""
     words, has_event = dialect.get_dialect(connection), "event" in arrangement
     try:

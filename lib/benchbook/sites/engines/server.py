@@ -14,13 +14,14 @@ import sqlalchemy
 from benchbook.core.study.descriptors import EngineDescriptor as Traits
 from benchbook.core.study.study_cluster import ArmEvent
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import settings, sql, workspace
+from benchbook.sites import settings, sql
 from benchbook.sites.agent import files
 from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import data_snapshots, local_machine
 from benchbook.sites.machine.capabilities import install_command
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised_process import Supervised
+from benchbook.sites.workspace import PartLocation
 
 
 class Server(Supervised, abc.ABC):
@@ -45,9 +46,7 @@ class Server(Supervised, abc.ABC):
     word = ""
     env: Mapping[str, str] | None = None
 
-    def __init__(
-        self, machine: Machine, engine: Any, place: workspace.PartLocation, user: str | None = None
-    ) -> None:
+    def __init__(self, machine: Machine, engine: Any, place: PartLocation, user: str | None = None) -> None:
         super().__init__(machine, place, user or machine.account(self.traits.account))
         self.engine, self.lab, self.data = engine, machine.lab, self.folder / "data"
         self._admin: sqlalchemy.Engine | None = None

@@ -27,12 +27,12 @@ from typing import Any
 
 from benchbook.core.study.study_arm import Kernel
 from benchbook.core.util.errors import SiteError
-from benchbook.sites import workspace
 from benchbook.sites.agent import kernel
 from benchbook.sites.machine import concurrent_steps
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised_process import Supervised
 from benchbook.sites.processes.process import PATH
+from benchbook.sites.workspace import PartLocation, lab_id
 
 NAMESPACES = Path("/run/netns")
 VIRTUAL = 200
@@ -65,7 +65,7 @@ class LabNetwork:
     """The network of one lab. Made at the first request only; remains of an earlier one go first."""
 
     def __init__(self, token: str) -> None:
-        self.id = workspace.lab_id(token)
+        self.id = lab_id(token)
         self.bridge = f"bb-{self.id}"
         self._subnet: ipaddress.IPv4Network | None = None
 
@@ -201,9 +201,7 @@ class DelayRelay(Supervised):
 
     what = "the delaying hop"
 
-    def __init__(
-        self, machine: Machine, place: workspace.PartLocation, server: str, latency_ms: float = 0.0
-    ) -> None:
+    def __init__(self, machine: Machine, place: PartLocation, server: str, latency_ms: float = 0.0) -> None:
         super().__init__(machine, place)
         self.server, self.latency_ms = server, latency_ms
 
@@ -240,7 +238,7 @@ class ClusterZones:
     count: int
     latency_ms: float
 
-    def place(self, place: workspace.PartLocation, zone: int) -> workspace.PartLocation:
+    def place(self, place: PartLocation, zone: int) -> PartLocation:
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 

@@ -120,15 +120,13 @@ class ArmRuntime(abc.ABC, Generic[Where]):
         loads = [chain.arm.load for chain in self.chains.values()]
         return max((load.connections for load in loads if load), default=0)
 
-    def _make_proxy(
-        self, part: ChainPart[Where], program: str, machine: Machine, place: PartLocation
-    ) -> Proxy:
+    def _make_proxy(self, part: ChainPart[Where], kind: str, machine: Machine, place: PartLocation) -> Proxy:
         """Proxy before its part's target, and before the arm's other servers if they stand by."""
         name, chain = next((name, chain) for name, chain in self.chains.items() if part in chain.hops)
         has_standby = client_sharding.has_standby(chain.arm.setting)
         targets = [require_value(part.to), *(chain.others if has_standby else ())]
         servers = [f"{host}:{port}" for target in targets for host, port in self.addresses(target)]
-        made = load(require_value(descriptors.find_intermediary(program)).code)
+        made = load(require_value(descriptors.find_intermediary(kind)).code)
         proxy: Proxy = made(machine, place, servers, chain.arm.proxy or NOTHING, name)
         proxy.has_standby = has_standby
         return proxy
