@@ -14,6 +14,13 @@ def connect(endpoint: Any) -> pymysql.Connection:
     return pymysql.connect(host=endpoint.host, port=endpoint.port, **account, **how)
 
 
+def query(endpoint: Any, statement: str) -> Any:
+    """Return the rows of a statement of sysbench's account."""
+    with connect(endpoint) as connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
 def tell(site: Any, *statements: str, arm: str | None = None) -> None:
     """Have a server do something by the account that may do all, each statement by itself."""
     with site.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

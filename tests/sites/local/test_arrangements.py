@@ -21,7 +21,7 @@ from benchbook.sites.machine import capabilities, local_machine
 from benchbook.sites.processes import procfs
 from benchbook.sites.topology import teardown
 from tests import beside, ports, rooms
-from tests.sites.connection import connect
+from tests.sites.connection import connect, query
 from tests.sites.owner import owning
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
@@ -57,9 +57,7 @@ def arranged(make_study, folder: Path) -> Any:
 
 
 def ask(endpoint, statement: str) -> Any:
-    with connect(endpoint) as connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchone()[0]
+    return query(endpoint, statement)[0][0]
 
 
 def tool(*argv: str) -> str:
@@ -251,14 +249,12 @@ def test_what_the_kernel_holds_for_an_arm_moves_with_it_when_arms_change_places(
 def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:
     with arranged(host={}, pod={"network": "pod"}) as site:
         endpoint = site.up("host")
-        with connect(endpoint) as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE OR REPLACE TABLE prepared (id INT PRIMARY KEY)")
-            cursor.execute("INSERT INTO prepared VALUES (1), (2)")
+        query(endpoint, "CREATE OR REPLACE TABLE prepared (id INT PRIMARY KEY)")
+        query(endpoint, "INSERT INTO prepared VALUES (1), (2)")
         site.up("pod")
         site.snapshot("two")
         assert ask(site.up("pod"), "SELECT COUNT(*) FROM prepared") == 2
-        with connect(site.up("pod")) as connection, connection.cursor() as cursor:
-            cursor.execute("INSERT INTO prepared VALUES (3)")
+        query(site.up("pod"), "INSERT INTO prepared VALUES (3)")
         site.restore("two")
         assert [ask(site.up(arm), "SELECT COUNT(*) FROM prepared") for arm in ("host", "pod")] == [2, 2]
         with site.admin("pod").connect() as one, site.admin().connect() as two:

@@ -22,7 +22,7 @@ from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
 from benchbook.sites.topology import teardown
 from tests import beside, ports, rooms, small
-from tests.sites.connection import connect
+from tests.sites.connection import query
 from tests.sites.owner import owning
 
 pytestmark = pytest.mark.server
@@ -35,12 +35,6 @@ def site(make_study, lab: Path):
     """The lab, open, with nothing up."""
     with sites.open_site(make_study(), lab) as opened:
         yield opened
-
-
-def query(endpoint, statement: str):
-    with connect(endpoint) as connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchall()
 
 
 def of_lab(folder: Path) -> list[int]:
