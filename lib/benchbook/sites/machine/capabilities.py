@@ -19,6 +19,8 @@ PACKAGES = {"tc": TC, "unshare": {"apt-get": "util-linux"}}
 # The word after the manager's name, where it is not `install`.
 INSTALL = {"pacman": "-S --needed", "apk": "add"}
 
+PRIVILEGED = "the container must be privileged (`docker run --privileged`)"
+
 
 @dataclass(frozen=True)
 class Ability:
@@ -73,16 +75,13 @@ judge_optional = partial(judge_ability, is_needed=False)
 def check_network() -> tuple[Ability, ...]:
     """Network abilities: namespaces, cables and bridges, rules, delays."""
     links = "ip link add bb0 type veth peer name bb1 && ip link add bb2 type bridge"
-    rule = "-w -t nat -A OUTPUT -p tcp -d 10.0.0.1 -m comment --comment x -j DNAT --to-destination 10.0.0.2:1"
+    rule = "iptables -w -t nat -A OUTPUT -p tcp -d 10.0.0.1 -m comment --comment x"
+    rule += " -j DNAT --to-destination 10.0.0.2:1"
     netem = "use a kernel with sch_netem; a delaying proxy can stand in for it"
     return (
-        try_command(
-            "network namespaces", ["true"], "the container must be privileged (`docker run --privileged`)"
-        ),
+        try_command("network namespaces", ["true"], PRIVILEGED),
         try_command("veth and bridge", ["sh", "-c", links], as_root("modprobe -a veth bridge")),
-        try_command(
-            "iptables NAT", ["iptables", *rule.split()], as_root("modprobe -a iptable_nat xt_comment")
-        ),
+        try_command("iptables NAT", rule.split(), as_root("modprobe -a iptable_nat xt_comment")),
         try_command("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
     )
 
@@ -109,6 +108,5 @@ def cpu_quota() -> Ability:
     folder = Path("/sys/fs/cgroup") / ("cpu" if version == 1 else "")
     can = version is not None and os.access(folder, os.W_OK)
     detail = f"control groups version {version}" if version else "no control groups"
-    mount = "the container must be privileged (`docker run --privileged`)"
-    remedy = needs_root(mount) if version else "use a kernel with control groups"
+    remedy = needs_root(PRIVILEGED) if version else "use a kernel with control groups"
     return judge_optional("cpu quota", can, detail, remedy)

@@ -76,23 +76,13 @@ def beyond_use(most_steal_pct: float) -> list[str]:
 
 def too_busy(steal_pct: float, most_steal_pct: float, waited_pct: float, used_pct: float) -> list[str]:
     """Steal, waiting for a core and use beyond the bounds of a measurement, in words."""
-    busy = []
-    if steal_pct > most_steal_pct:
-        busy.append(
-            f"the host gave {steal_pct:.0f} % of this machine's time to others (steal; at most "
-            f"{most_steal_pct:g} %): come back at another hour, or take another machine"
-        )
-    if waited_pct > MOST_WAITING_PCT:
-        busy.append(
-            f"programs waited for a core in {waited_pct:.0f} % of {LOOK_S:g} seconds (at most "
-            f"{MOST_WAITING_PCT:g} %): end what runs beside"
-        )
-    if used_pct > MOST_USED_PCT:
-        busy.append(
-            f"{used_pct:.0f} % of the cores' time was in use (at most {MOST_USED_PCT:g} %): end what runs "
-            "beside"
-        )
-    return busy
+    leave, end = "come back at another hour, or take another machine", "end what runs beside"
+    steal = f"the host gave {{:.0f}} % of this machine's time to others (steal; at most {{:g}} %): {leave}"
+    waits = f"programs waited for a core in {{:.0f}} % of {LOOK_S:g} seconds (at most {{:g}} %): {end}"
+    use = f"{{:.0f}} % of the cores' time was in use (at most {{:g}} %): {end}"
+    bounds = ((steal, steal_pct, most_steal_pct), (waits, waited_pct, MOST_WAITING_PCT))
+    rows = (*bounds, (use, used_pct, MOST_USED_PCT))
+    return [text.format(value, most) for text, value, most in rows if value > most]
 
 
 def find_busiest(most: int = 3) -> list[str]:
