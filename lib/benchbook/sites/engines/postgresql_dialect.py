@@ -16,6 +16,8 @@ PREPARED = "pg_stat_statements counts a prepared one once a session"
 ABSENT = dict.fromkeys(("Com_begin", "Com_commit"), PREPARED)
 ABSENT["Com_stmt_execute"] = "PostgreSQL does not tell prepared statements from others"
 
+# What was thrown out of a full table of statements is no longer counted: `Statements_lost`.
+OF_DATABASES = ("Connections", "Deadlocks", "Sessions_killed", "Sessions_failed", "Statements_lost")
 WORK = ("blks_hit", "blks_read", "tup_fetched", "tup_returned", "wal_bytes")
 
 
@@ -34,7 +36,7 @@ class PostgresqlDialect(dialect.Dialect):
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """Work of all accounts but the administrator, by counter, and the uptime in seconds."""
-        sessions, deadlocks, killed, fatal, lost, uptime_s, *work = self.ask(connection, "databases").one()
+        row = self.ask(connection, "databases").one()
         query = text(self.questions["statements"].format(others=self.others))
         # Calls and rows of all statements but our own; one that is not used is 0.
         counted = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
@@ -45,16 +47,9 @@ class PostgresqlDialect(dialect.Dialect):
                 counted["Rows_sent"] += int(rows)
             elif counter in WRITES:
                 counted["Rows_changed"] += int(rows)
-        counted |= {
-            "Connections": int(sessions),
-            "Deadlocks": int(deadlocks),
-            "Sessions_killed": int(killed),
-            "Sessions_failed": int(fatal),
-            # What was thrown out of a full table of statements is no longer counted.
-            "Statements_lost": int(lost),
-        }
-        named = {name: int(count) for name, count in zip(WORK, work, strict=True)}
-        return counted, counted | named, float(uptime_s)
+        counted |= {name: int(count) for name, count in zip(OF_DATABASES, row[:5], strict=True)}
+        work = {name: int(count) for name, count in zip(WORK, row[6:], strict=True)}
+        return counted, counted | work, float(row[5])
 
     def absent(self, connection: Connection) -> dict[str, str]:
         return ABSENT

@@ -37,8 +37,7 @@ from benchbook.sites.tidb.cluster import TidbServers
 from benchbook.sites.tidb.status import PlacementDriver, Status
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
-READY_S, SETTLE_S = 240.0, 60.0
-LOOK_S = 0.1
+READY_S, SETTLE_S, LOOK_S = 240.0, 60.0, 0.1
 # PD begins to move leaders some seconds after the last region has told of itself.
 QUIET_S, STILL_S = 3.0, 0.3
 # PD moves a leader where two stores differ by more, and is waited for so long to have done it.
@@ -200,30 +199,13 @@ class TidbMember(ClusterMember):
 
 def verify_settings(member: PD | Store) -> dict[str, str | None]:
     """A member's values of all settings asked of it; SettingsDiffer if one is another."""
-    messages = {_plain_name(key): format_value(value) for key, value in member.read_config().items()}
-    got = {key: messages.get(_plain_name(key)) for key in sorted(member.asked)}
+    messages = {
+        key.replace("-", "").lower(): format_value(value) for key, value in member.read_config().items()
+    }
+    got = {key: messages.get(key.replace("-", "").lower()) for key in sorted(member.asked)}
     if wrong := not_taken(member.asked, got.get):
         raise SettingsDiffer({f"{member.role}: {key}": pair for key, pair in wrong.items()})
     return got
-
-
-def _plain_name(name: str) -> str:
-    return name.replace("-", "").lower()
-
-
-def kill_store(cluster: "UnistoreCluster", event: Event, record: dict[str, Any]) -> Iterator[float]:
-    """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
-    led = list(cluster.pd.placement.state().leaders.values())
-    name = max(cluster.stores, key=led.count)
-    store = cluster.stores[name]
-    child = store.running()
-    record |= {"store": name, "led": led.count(name), "regions": len(led), "pid_before": child.pid}
-    os.kill(child.pid, signal.SIGKILL)
-    record["killed_s"] = time.monotonic()
-    yield event.back_after_s
-    record["started_s"] = time.monotonic()
-    concurrent_steps.run_steps(store.starting(), store.machine.look_s)
-    record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}
 
 
 class UnistoreCluster(TidbServers):
@@ -248,8 +230,7 @@ class UnistoreCluster(TidbServers):
         self.user = data.choose_user(machine)
         self.role, self.folder = place.name, lab.private_folder(place.name, self.user)
         self.log = lab.run / f"{place.name}-tidb-1.log"
-        self.lies_in = "data"
-        self.zones, self.hops = zones, {}
+        self.lies_in, self.zones, self.hops = "data", zones, {}
         self._make()
 
     @staticmethod
@@ -372,7 +353,18 @@ class UnistoreCluster(TidbServers):
         return all(went)
 
     def disturb(self, event: Event, record: dict[str, Any]) -> Iterator[float]:
-        return kill_store(self, event, record)
+        """Kill the store that leads most regions, yield the seconds to wait, and start it again."""
+        led = list(self.pd.placement.state().leaders.values())
+        name = max(self.stores, key=led.count)
+        store = self.stores[name]
+        child = store.running()
+        record |= {"store": name, "led": led.count(name), "regions": len(led), "pid_before": child.pid}
+        os.kill(child.pid, signal.SIGKILL)
+        record["killed_s"] = time.monotonic()
+        yield event.back_after_s
+        record["started_s"] = time.monotonic()
+        concurrent_steps.run_steps(store.starting(), store.machine.look_s)
+        record |= {"ready_s": time.monotonic(), "pid_after": store.running().pid}
 
     def running(self) -> Any:
         """Process of the first TiDB; SiteError if a part has ended."""
@@ -478,9 +470,8 @@ class UnistoreCluster(TidbServers):
                 # unistore may panic while a new store gets its first snapshots ("tocommit is out of range").
                 if not tries_left or "does not run" not in str(error):
                     raise
-                print(
-                    f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
-                )
+                ended = f"{self.role}: a new cluster's store ended by itself"
+                print(f"{ended}; making its data again", flush=True)
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> concurrent_steps.Steps:
         """Wait until nothing is missing and leaders rest, uneven if PD can't even them out in time."""
@@ -500,10 +491,8 @@ class UnistoreCluster(TidbServers):
             if not (missing or is_uneven) and now - since >= still_s:
                 return
             if now - begun > wait_s:
-                why = "; ".join(missing) or "leaders still move"
-                raise SiteError(
-                    f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
-                )
+                why = f"{'; '.join(missing) or 'leaders still move'}; see {self.pd.log}"
+                raise SiteError(f"the cluster was not at rest within {wait_s:.0f} s: {why}")
             yield
 
     def connect(self, number: int = 0, password: str | None = None) -> pymysql.Connection:
