@@ -47,8 +47,7 @@ AT_A_RATE: Mapping[str, object] = {
 class Resource:
     """Some cores of an arm with the parts on them; `is_saturated` is None where no interval tells.
 
-    By block: the CPU time per query (service `demand`), µs; the cores that the machine's host left to it; and
-    the share of these that the parts used.
+    By block: CPU µs per query (service `demand`), cores that the host left, and the share of these in use.
     """
 
     cell: ArmCell

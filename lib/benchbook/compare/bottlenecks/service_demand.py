@@ -139,8 +139,7 @@ FEWEST_RATES = 3
 def fit_cores(cells: Sequence[CellCosts], arm: str, part: str) -> tuple[float, float] | None:
     """Line of a part's busy cores against queries a second, by least squares over the rates asked for.
 
-    Cores at no query, and microseconds of a further query; None below three rates. A cost a query mixes both:
-    what a part spends without any query weighs most at the lowest rate.
+    Cores at no query, and microseconds of a further query; None below three rates.
     """
     rated = [cell for cell in cells if cell.arm == arm and cell.latency_us is None]
     costs = [(cell.qps.value, cost) for cell in rated for cost in cell.parts]

@@ -132,10 +132,7 @@ FEWEST = 4
 
 
 def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, Any]]) -> list[CellCheck]:
-    """Find tables, or arms of a table, that share their numbers, which two of one setting may do.
-
-    `settings` has the stated factors of each arm.
-    """
+    """Find tables, or arms of a table, that share their numbers, though the `settings` of an arm differ."""
     name, result, n = "equal tables", [], 0
     for series, other in itertools.combinations(_build_series(numbers, settings), 2):
         common = series.numbers.keys() & other.numbers.keys()

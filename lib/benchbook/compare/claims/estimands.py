@@ -185,11 +185,7 @@ def _test_trend(claim: ClaimSpec, board: CellSource) -> ClaimTest:
 
 
 def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Test of the exponent b of y = a x^b, by least squares on logarithms, wherever all else is the same.
-
-    Of several cells at a level the highest rate counts: a slope through all of them would mostly show how
-    many threads were tried.
-    """
+    """Test of the exponent b of y = a x^b by least squares on logarithms of the highest rate of a level."""
     key, metric = require_value(claim.along), require_value(claim.metric)
     bounds, parts = scale_bounds(require_value(claim_limits(claim)), "power"), []
     items = _unpaired_items(board.cells(claim, metric, None, None))
@@ -238,11 +234,7 @@ def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
 
 
 def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
-    """Test that no level outside the band has more than the best level inside it, by 1 % or more.
-
-    Where the best is the last level measured, no fall was seen, so the claim can't hold; levels on one side
-    alone show nothing.
-    """
+    """Test that no level outside the band has 1 % more than the best level inside it."""
     key, band = require_value(claim.along), scale_bounds(require_value(claim_limits(claim)), "power")
     parts, unseen = [], None
     bounds = Bounds(-math.inf, math.log1p(PRACTICAL))
@@ -253,6 +245,7 @@ def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         if not inside or not rest:
             continue
         best = max(inside, key=lambda item: _log_mean(item[1], board))
+        # Of a best that is the last level measured no fall was seen, so the claim can't hold.
         if best is levels[-1]:
             level = f"{labels.label_key(key)} {_format_level(best[0])}"
             unseen = f"highest at the last level, {level}: whether it rises further is not known"

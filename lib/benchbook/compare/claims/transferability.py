@@ -378,10 +378,7 @@ def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _program_closeness(
     program: str, version: str, source: SourceSpec, is_compared: bool
 ) -> tuple[Closeness, str]:
-    """Similarity of a program to that of a document, and the reason if it is not the same.
-
-    Of what is compared another minor version is another program; of what surrounds it any version is near.
-    """
+    """Similarity of a program to that of a document, by minor version if it is compared, and the reason."""
     if program == STORE and not is_compared:
         return "close", f"{STORE}, not TiKV"
     theirs = {name.casefold().replace(" ", ""): text for name, text in source.versions.items()}

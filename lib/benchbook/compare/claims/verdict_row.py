@@ -36,10 +36,7 @@ class _Case(NamedTuple):
 def build_verdict(
     claim: ClaimSpec, claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], records: Records
 ) -> Record:
-    """Verdict as a row: cells, their numbers together, `recomputed` in few words, `reason` for care.
-
-    `records` are those of the test's items, by their `id`.
-    """
+    """Verdict as a row: cells, their numbers together, `recomputed` in few words, `reason` for care."""
     row, words = _ROWS[claim.kind](_Case(claim, claim_test, outcomes, records))
     recomputed, *caveats = render_paragraphs(
         "claim.j2",

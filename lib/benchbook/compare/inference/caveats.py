@@ -41,9 +41,8 @@ OWN_FACTS = frozenset(
 def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseline: str) -> Voids:
     """Attempts and voided ones by arm, with a test for more voids than at the baseline.
 
-    A run that was voided only because its partner was counts as an attempt, not as voided. Fisher's exact
-    test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
-    where nothing was voided or nothing can be compared.
+    A run that was voided only because its partner was counts as an attempt. `fisher_p` is the smallest p of
+    Fisher's exact tests after Holm's correction, None where nothing was voided or can be compared.
     """
     invalid = voids[voids.status != "partner"]
     attempts = runs.arm.value_counts().add(voids.arm.value_counts(), fill_value=0)

@@ -36,8 +36,7 @@ def compared_metrics(study: StudySpec, workload: str) -> tuple[str, ...]:
 def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]) -> list[Hypothesis]:
     """Every treatment against the baseline, each with the claim that it answers if there is one.
 
-    A claim about the same contrast takes its place there; further claims about it, and claims about other
-    baselines or fewer threads, follow as contrasts of their own.
+    Further claims, and claims about other baselines or fewer threads, follow as contrasts of their own.
     """
     study = evidence.study
     candidates = []

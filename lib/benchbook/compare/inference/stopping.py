@@ -113,11 +113,10 @@ def stopped_at(
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Stopping rule between blocks. `tables` returns the tidy tables of all runs so far; `facts`
-    are the arms' facts, `asked` the claims that no contrast answers: those it judges need a verdict, too.
+    """Stopping rule between blocks: nothing but the looks decides, so asking more often changes nothing.
 
-    Nothing but the looks decides: between them new blocks are not used, so asking more often changes nothing.
-    What a look shows is printed at once.
+    `tables` returns the tidy tables of all runs so far; `facts` are the arms' facts, `asked` the claims that
+    no contrast answers: those it judges need a verdict, too.
     """
 
     study: StudySpec

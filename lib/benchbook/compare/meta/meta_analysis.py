@@ -226,10 +226,8 @@ def _label_effect(
 ) -> meta_analysis.Label:
     """Label of the occasions of an effect together, by the first rule that holds.
 
-    Too little to say; a sign that turns, or a spread (between processors, or between occasions of one) larger
-    than the mean; four occasions on three processors and a prediction interval without zero; all occasions
-    decided with one sign; a mean whose interval leaves zero out. A spread counts only beyond what makes no
-    practical difference, and with an occasion that is decided or a test (Cochran's) that finds it.
+    A spread between processors, or between occasions of one, counts only beyond what makes no practical
+    difference, and with an occasion that is decided or a test (Cochran's) that finds it.
     """
     if by_processor is None:
         return "not computed"

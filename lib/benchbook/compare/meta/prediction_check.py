@@ -55,8 +55,7 @@ def share_of(flags: Sequence[bool]) -> Share | None:
 class PredictionCheck:
     """Effect of a session beside the record's, in words; `expected` are fractions, if known.
 
-    `own_half` is half the session's own interval, `record_half` half of that of the record alone, as ratios
-    less one.
+    `own_half` and `record_half` are halves of the session's and the record's intervals, as ratios less one.
     """
 
     contrast: str
