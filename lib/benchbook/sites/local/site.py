@@ -109,8 +109,36 @@ class LocalSite(ArrangedSite[LabPlacement]):
         return {"probes": microbenchmarks.measure_here(self.lab.folder)}
 
     def facts(self, arm: str) -> dict[str, Any]:
-        chain = self._chain(arm)
-        return super().facts(arm) | _describe_arrangement(self.runtime, chain, self.cpus)
+        """Also of its hops, arrangement, machine and moment, by observation."""
+        chain, parts, site = self._chain(arm), self.runtime, self.study.site
+        facts = super().facts(arm)
+        relay, service, neighbour = chain.hop("relay"), chain.hop("service"), chain.arm.neighbour
+        made_by, far = "netem on both ends of the pod's cable", chain.server.where.latency_ms
+        cable = None if far is None else {"latency_ms": far, "made_by": made_by}
+        cpu: dict[str, Any] = {}
+        for role, part in chain.by_role.items():
+            group = parts.group(part)
+            cores = {"cores": list(part.cpus) if part.cpus else None}
+            cpu[role] = cores | (group.in_force() if group is not None else {})
+        facts |= {
+            "site": {"kind": "local", "port": site.port, "cpus": dict(self.cpus), "priority": site.priority},
+            "service": parts.get(service).facts() if service is not None else None,
+            "zones": parts.get(relay).facts() if relay is not None else cable,
+            "qos": chain.arm.qos,
+            "neighbour": neighbour.model_dump() if neighbour is not None else None,
+            "cpu": cpu,
+            "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
+            "machine": machine.collect_facts(),
+            "moment": machine.read_moment(self.lab.folder),
+        }
+        if relay is not None:
+            ends = {"through the hop": relay, "beside it": chain.server}
+            facts["moment"]["ping_ms"] = {name: _measure_ping(parts, part) for name, part in ends.items()}
+        if cluster := parts.get(chain.server).moment():
+            facts["moment"]["cluster"] = cluster
+        host, port = parts.address(chain.entry)
+        facts["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
+        return facts
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Processes with the CPU and memory of an arm, by part; a delaying hop is a proxy."""
@@ -165,46 +193,6 @@ def _describe_exit(child: process.Child) -> str:
 
 def _format_clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.gmtime(moment))
-
-
-def _describe_arrangement(
-    parts: LocalRuntime, chain: placement.Chain, cpus: Mapping[str, list[int] | None]
-) -> dict[str, Any]:
-    """Facts of an arm's hops, arrangement, machine and moment, by observation."""
-    relay, service, setting, site = chain.hop("relay"), chain.hop("service"), chain.arm, parts.study.site
-    facts: dict[str, Any] = {
-        "site": {"kind": "local", "port": site.port, "cpus": dict(cpus), "priority": site.priority},
-        "service": parts.get(service).facts() if service is not None else None,
-        "zones": _describe_distance(parts, chain),
-        "qos": setting.qos,
-        "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
-        "cpu": {
-            role: {
-                "cores": list(part.cpus) if part.cpus else None,
-                **(group.in_force() if (group := parts.group(part)) is not None else {}),
-            }
-            for role, part in chain.by_role.items()
-        },
-        "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
-        "machine": machine.collect_facts(),
-        "moment": machine.read_moment(parts.lab.folder),
-    }
-    if relay is not None:
-        ends = {"through the hop": relay, "beside it": chain.server}
-        facts["moment"]["ping_ms"] = {name: _measure_ping(parts, part) for name, part in ends.items()}
-    if cluster := parts.get(chain.server).moment():
-        facts["moment"]["cluster"] = cluster
-    host, port = parts.address(chain.entry)
-    facts["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
-    return facts
-
-
-def _describe_distance(parts: LocalRuntime, chain: placement.Chain) -> dict[str, Any] | None:
-    """Cause of the distance to the server: a relay, or netem on a pod's cable; None: no distance."""
-    if (relay := chain.hop("relay")) is not None:
-        return parts.get(relay).facts()
-    far = chain.server.where.latency_ms
-    return None if far is None else {"latency_ms": far, "made_by": "netem on both ends of the pod's cable"}
 
 
 def _check_kernel(parts: LocalRuntime, server: placement.Part) -> dict[str, int]:
