@@ -169,7 +169,14 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
         if part.kind == "service":
             assert part.to is not None
             return VirtualService(self.network, part, *self.address(part.to))
-        address, where, peers = self.address(part), self.where(part), self._peers(part)
+        # A server is reached from loopback, over its socket, or from the bridge of pods.
+        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
+        here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
+        if any(chain.by_socket for chain in mine):
+            here = (*here, labs.OVER_SOCKET)
+        peers = (*here, self.network.gateway) if is_crossed else here
+        address, where = self.address(part), self.where(part)
         place = labs.PartLocation(part.name, *address, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
             name = next(name for name, chain in self.chains.items() if part in chain.servers)
@@ -197,15 +204,6 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
             then = [*(several or [self.address(at)]), self.address(there)]
             proxy.moved |= zip([*self.addresses(to), self.address(part)], then, strict=True)
         return proxy
-
-    def _peers(self, part: Part) -> tuple[str, ...]:
-        """Origins of a server's connections: loopback, its socket, the bridge of pods."""
-        mine = [chain for chain in self.chains.values() if part in chain.parts]
-        is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
-        here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
-        if any(chain.by_socket for chain in mine):
-            here = (*here, labs.OVER_SOCKET)
-        return (*here, self.network.gateway) if is_crossed else here
 
 
 def name_neighbour(arm: str) -> str:

@@ -100,10 +100,15 @@ class HAProxy(Proxy):
         return super().identity() | {"proxy_limits": limits, "proxy_servers": states}
 
     def facts(self) -> dict[str, Any]:
-        info = parse_info(self._ask(INFO))
-        mapped = {"cores_of_threads": self._mapped()} if "cpu-map" in self.asked.settings else {}
-        facts = super().facts() | {"version": info["Version"]} | mapped
-        return facts | read_back(info, self._ask(BACKEND))
+        info, facts = parse_info(self._ask(INFO)), super().facts()
+        facts |= {"version": info["Version"]} | read_back(info, self._ask(BACKEND))
+        if "cpu-map" in self.asked.settings:
+            cores = facts["cores_of_threads"] = self.machine.affinity(self.running().pid)
+            if self.machine.cores > 1 and all(len(each) >= self.threads for each in cores):
+                word = f"arms.{self.arm}.proxy.settings.cpu-map: {self.asked.settings['cpu-map']}"
+                remedy = f"its threads may use {cores}; write one such as auto:1/1-4 0-3"
+                raise SiteError(f"{word}: HAProxy did not take it, {remedy}")
+        return facts
 
     def _is_answering(self) -> bool:
         answer = parse_info(self.machine.ask(f"{self.role}/{SOCKET}", INFO))
@@ -115,16 +120,6 @@ class HAProxy(Proxy):
             return self.machine.ask(f"{self.role}/{SOCKET}", command)
         except OSError as error:
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
-
-    def _mapped(self) -> list[list[int]]:
-        """Cores that each thread may use; SiteError if its map changed nothing."""
-        results = self.machine.affinity(self.running().pid)
-        if self.machine.cores > 1 and all(len(cores) >= self.threads for cores in results):
-            raise SiteError(
-                f"arms.{self.arm}.proxy.settings.cpu-map: {self.asked.settings.get('cpu-map')}: HAProxy "
-                f"did not take it, its threads may use {results}; write one such as auto:1/1-4 0-3"
-            )
-        return results
 
 
 class HAProxyPod(ProxyPod):
