@@ -34,11 +34,8 @@ def test_the_plain_parser_reads_the_same_numbers():
     assert [count for _, count in bars] == log.histogram.counts.tolist()
     assert {name: getattr(log.final, name) for name in totals} == totals
     tps, latency, qps = plain.three_fields(text)
-    assert (tps[7], latency[7], qps[7]) == (
-        intervals[7]["tps"],
-        intervals[7]["latency_percentile_ms"],
-        intervals[7]["qps"],
-    )
+    of_one = [intervals[7][name] for name in ("tps", "latency_percentile_ms", "qps")]
+    assert [tps[7], latency[7], qps[7]] == of_one
 
 
 def test_a_machine_that_stands_still_makes_no_error_in_either_order():

@@ -64,6 +64,19 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+def archived() -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in campaigns.list_archives()}
+
+
+def refuse_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let every campaign be refused."""
+
+    def refuse(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(machine_noise, "measure_runs", refuse)
+
+
 def firsts(number: int) -> list[calibrate.Campaign]:
     equal = calibrate.same()
     return [next(equal) for _ in range(number)]
@@ -131,25 +144,25 @@ def test_none_is_begun_after_the_minutes_that_were_given(clone: Path, made: list
 
 
 def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(*_: Any) -> None:
-        raise SiteError("there is no such server here")
-
-    monkeypatch.setattr(machine_noise, "measure_runs", refuse)
+    refuse_with(monkeypatch, SiteError("there is no such server here"))
     said: list[str] = []
     assert calibrate.run("known", 1, engines=("tidb",), say=said.append) == 1
     assert len(said) == 13 and said[1].endswith("not made: there is no such server here")
     assert campaigns.complete_folders(campaigns.clone_folder()) == []
+    refuse_with(monkeypatch, LockHeld("held by another"))
+    with pytest.raises(LockHeld):
+        calibrate.run("lengths", 1, say=lambda _: None)
 
 
 def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(measured: Path):
     told = calibrate.record()
     assert "5 campaigns" in told and 'turns over whole runs,"haproxy, mariadb, oltp_point_select"' in told
-    first = {file.name: file.read_bytes() for file in campaigns.list_archives()}
+    first = archived()
     assert list(first) == ["known-1.tar.xz", "lengths-1.tar.xz", "same-1.tar.xz"]
     tables = [campaigns.record_folder() / name for name in (calibrate.TABLE, calibrate.RESULTS)]
     kept = [file.read_text() for file in tables]
     calibrate.record()
-    assert {file.name: file.read_bytes() for file in campaigns.list_archives()} == first
+    assert archived() == first
     assert [file.read_text() for file in tables] == kept
     assert calibrate.check().startswith("5 recorded campaigns made again")
     assert list(sessions.find_unmatched(index.read_index())) == [], "it is no study of the record"
@@ -158,13 +171,13 @@ def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(m
 def test_further_campaigns_change_the_last_archive_of_their_kind_alone(few, monkeypatch):
     monkeypatch.setattr(calibrate, "OF_AN_ARCHIVE", 1)
     calibrate.record()
-    before = {file.name: file.read_bytes() for file in campaigns.list_archives()}
+    before = archived()
     later = campaigns.clone_folder() / "lengths-0ms-1"
     shutil.copytree(campaigns.clone_folder() / "lengths-20ms-1", later)
     told = files.read_json(later / campaigns.CAMPAIGN)
     files.write_json(later / campaigns.CAMPAIGN, told | {"name": later.name, "began_utc": "2999"})
     calibrate.record()
-    after = {file.name: file.read_bytes() for file in campaigns.list_archives()}
+    after = archived()
     assert set(after) - set(before) == {"lengths-3.tar.xz"}
     assert {name: after[name] for name in before} == before
 
@@ -175,21 +188,10 @@ def test_what_is_recorded_no_longer_is_told(few: Path):
     assert "1 campaign\n1 campaign recorded before, not in this clone, gone from it\n" in calibrate.record()
 
 
-def test_a_machine_that_is_held_ends_it_at_once(clone: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(*_: Any) -> None:
-        raise LockHeld("held by another")
-
-    monkeypatch.setattr(machine_noise, "measure_runs", refuse)
-    with pytest.raises(LockHeld):
-        calibrate.run("lengths", 1, say=lambda _: None)
-
-
 def test_a_table_that_does_not_follow_is_named(few: Path):
     calibrate.record()
-    file = campaigns.record_folder() / calibrate.TABLE
-    file.write_text(
-        file.read_text().replace("lengths-20ms-1,lengths,,mariadb", "lengths-20ms-1,lengths,,tidb")
-    )
+    file, row = campaigns.record_folder() / calibrate.TABLE, "lengths-20ms-1,lengths,,"
+    file.write_text(file.read_text().replace(f"{row}mariadb", f"{row}tidb"))
     with pytest.raises(BenchbookError, match=r"campaigns\.csv does not follow .*engine"):
         calibrate.check()
 

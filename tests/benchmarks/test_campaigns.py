@@ -72,9 +72,8 @@ def test_orders_that_agree_are_the_same_and_the_seconds_count():
 
 
 def test_orders_that_differ_are_named():
-    table = pd.DataFrame(
-        [campaign("turns", [-0.2, -0.21, -0.19, -0.2]), campaign("runs", [-0.4, -0.41, -0.39, -0.42])]
-    )
+    ratios = {"turns": [-0.2, -0.21, -0.19, -0.2], "runs": [-0.4, -0.41, -0.39, -0.42]}
+    table = pd.DataFrame([campaign(*one) for one in ratios.items()])
     assert not campaigns.compare_orders(table).iloc[0]["is_same"]
 
 
@@ -91,13 +90,8 @@ def test_repeated_campaigns_of_an_effect_are_taken_together():
 
 
 def test_the_spread_of_a_length_is_pooled_within_campaigns():
-    table = pd.DataFrame(
-        [
-            campaign("turns", [0.0, 0.02], kind="lengths", turn_ms=20),
-            campaign("turns", [0.10, 0.14], kind="lengths", turn_ms=20),
-            campaign("turns", [0.3], kind="lengths", turn_ms=500),
-        ]
-    )
+    ratios = (([0.0, 0.02], 20), ([0.10, 0.14], 20), ([0.3], 500))
+    table = pd.DataFrame([campaign("turns", of, kind="lengths", turn_ms=ms) for of, ms in ratios])
     result = campaigns.estimate_spreads(table)
     assert result["turn_ms"].tolist() == [20], "one block has no spread"
     # Squares about the own mean: 2 x 0.01² + 2 x 0.02² = 0.001, on 2 degrees of freedom.

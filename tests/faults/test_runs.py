@@ -190,7 +190,7 @@ def test_a_storm_of_deadlocks_is_given_up_and_never_reported(scene, inject):
 
 
 @pytest.mark.faults
-def test_too_many_clients_for_the_server(scene: Callable[..., Scene], inject: Callable[..., None]):
+def test_too_many_clients_for_the_server(scene, inject):
     here = scene(threads=(16,))
     inject("F12", "max_connections below the threads")
     here.walk(acts.setting("max_connections", 10, 1024), "before")

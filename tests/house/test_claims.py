@@ -1,5 +1,6 @@
 """Every published claim has a study that answers or illustrates it, or says what one would take."""
 
+import itertools
 from collections.abc import Iterator
 from functools import cache
 
@@ -64,35 +65,19 @@ def made_up(study: StudySpec) -> dict[str, pd.DataFrame]:
 
 
 def _rows(study: StudySpec) -> Iterator[dict[str, object]]:
-    position = 0
-    for block in range(1, 6):
-        for workload in study.workloads:
-            for threads in study.threads:
-                for place, arm in enumerate(study.arms):
-                    position += 1
-                    noise = 1 + 0.004 * ((block * 7 + place * 3 + threads) % 5 - 2)
-                    qps = 1000.0 * threads**0.5 * 0.9**place * noise
-                    yield {
-                        "run_id": f"r{position:05d}",
-                        "block": block,
-                        "position": position,
-                        "group": f"{block}-{workload}-{threads}",
-                        "arm": arm,
-                        "workload": workload,
-                        "threads": threads,
-                        "started_s": 10.0 * position,
-                        "sysbench_s": 10.0,
-                        "steal_pct": 0.1,
-                        "warnings": "",
-                        "order": "runs",
-                        "qps": qps,
-                        "tps": qps / 10,
-                        "lowest_qps": qps * 0.9,
-                        **dict.fromkeys(LATER, 1000 * threads / qps),
-                        **{
-                            name: cores * (1 + 0.003 * ((block + place) % 4)) for name, cores in CORES.items()
-                        },
-                    }
+    planned = itertools.product(range(1, 6), study.workloads, study.threads, enumerate(study.arms))
+    for position, (block, workload, threads, (place, arm)) in enumerate(planned, start=1):
+        noise = 1 + 0.004 * ((block * 7 + place * 3 + threads) % 5 - 2)
+        qps = 1000.0 * threads**0.5 * 0.9**place * noise
+        busy = 1 + 0.003 * ((block + place) % 4)
+        yield {
+            "run_id": f"r{position:05d}", "block": block, "position": position, "arm": arm,
+            "group": f"{block}-{workload}-{threads}", "workload": workload, "threads": threads,
+            "started_s": 10.0 * position, "sysbench_s": 10.0, "steal_pct": 0.1, "warnings": "",
+            "order": "runs", "qps": qps, "tps": qps / 10, "lowest_qps": qps * 0.9,
+            **dict.fromkeys(LATER, 1000 * threads / qps),
+            **{name: cores * busy for name, cores in CORES.items()},
+        }  # fmt: skip
 
 
 @cache

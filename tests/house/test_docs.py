@@ -107,9 +107,8 @@ def keys(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str | None
     found = []
     for name, info in model.model_fields.items():
         found.append((f"{prefix}{name}", key_descriptions(model).get(name)))
-        inside = _models(info.annotation)
-        for one in inside:
-            found += keys(one, f"{prefix}{name}.")
+        for inside in _models(info.annotation):
+            found += keys(inside, f"{prefix}{name}.")
     return found
 
 

@@ -55,22 +55,12 @@ def entries() -> list[tuple[str, str, str]]:
     return [(name, version, marker) for name, version, marker, _ in ENTRY.findall(LOCK)]
 
 
-def test_every_line_of_the_lock_is_a_pinned_hashed_package():
-    assert ENTRY.sub("", LOCK).strip() == ""
-
-
-def test_each_package_is_locked_once_for_every_python():
+def test_the_lock_has_every_dependency_once_pinned_and_hashed():
+    assert ENTRY.sub("", LOCK).strip() == "", "a line is no pinned hashed package"
     names = [name for name, _, _ in entries()]
     assert sorted(set(names)) == sorted(names)
-
-
-def test_the_lock_holds_every_dependency_of_the_project():
-    assert set(tool().direct(PYPROJECT)) <= {name for name, _, _ in entries()}
-
-
-@pytest.mark.parametrize("name", PRESCRIBED)
-def test_what_is_prescribed_is_a_dependency(name: str):
-    assert name in [tool().canonical(dependency) for dependency in PROJECT["project"]["dependencies"]]
+    assert set(tool().direct(PYPROJECT)) <= set(names)
+    assert {*PRESCRIBED} <= {tool().canonical(asked) for asked in PROJECT["project"]["dependencies"]}
 
 
 def test_environment_yml_is_what_the_lock_says():

@@ -1,10 +1,11 @@
 """Imports go down only; pure floors stay pure; a module has one reason to change."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 from tests.house import tree
 
@@ -85,18 +86,13 @@ def upwards(path: Path) -> set[str]:
     return {name for name in reached if name.split(".")[1] in above}
 
 
-def test_imports_go_down_only():
-    assert not broken({path: upwards(path) for path in of_floors(*tree.FLOORS)}), BELOW
-
-
 def rooms_below(module: str) -> set[str]:
     """Return the rooms that a module of `sites` may import from."""
     parts = module.split(".")[2:]
     if not parts or parts[0] not in ROOMS:
         return {"processes"} | ON_TOP.get(".".join(parts), set())
     beside = set().union(*(pair - {parts[0]} for pair in BESIDE if parts[0] in pair))
-    below = set(ROOMS[: ROOMS.index(parts[0]) + 1]) - beside
-    return below
+    return set(ROOMS[: ROOMS.index(parts[0]) + 1]) - beside
 
 
 def rooms_reached(path: Path, module: str) -> set[str]:
@@ -110,8 +106,8 @@ def test_sites_has_these_rooms_and_no_other():
 
 
 def test_rooms_of_sites_import_down_only():
-    found = {path: (path, tree.dotted(path)) for path in of_floors("sites")}
-    wrong = {path: rooms_reached(*one) - rooms_below(one[1]) for path, one in found.items()}
+    modules = {path: tree.dotted(path) for path in of_floors("sites")}
+    wrong = {path: rooms_reached(path, name) - rooms_below(name) for path, name in modules.items()}
     assert not broken(wrong), "what a room may import stands above it in ROOMS"
 
 
@@ -156,10 +152,6 @@ def absent(path: Path) -> set[str]:
     return {name for name in ours if not tree.file_of(name) and not tree.file_of(name.rpartition(".")[0])}
 
 
-def test_imports_of_ours_exist():
-    assert not broken({path: absent(path) for path in of_floors(*tree.FLOORS)})
-
-
 def impure(path: Path) -> set[str]:
     """Return the connections, processes, clocks and luck that a module of a pure floor reaches for."""
     parsed = tree.parsed(tree.text(path))
@@ -180,14 +172,9 @@ def impure(path: Path) -> set[str]:
     return found
 
 
-def test_pure_floors_have_no_connection_process_clock_or_luck():
-    assert not broken({path: impure(path) for path in of_floors(*PURE)})
-
-
 def _without_words(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Count the lines of a function but those of its docstring."""
-    said = (ast.get_docstring(node) or "").count("\n") + 1 if ast.get_docstring(node) else 0
-    return node.end_lineno - node.lineno + 1 - said
+    return node.end_lineno - node.lineno + 1 - len((ast.get_docstring(node) or "").splitlines())
 
 
 def too_long(path: Path) -> dict[str, int]:
@@ -203,18 +190,10 @@ def too_long(path: Path) -> dict[str, int]:
     return found | {name: count for name, count in lines.items() if count > MOST_LINES}
 
 
-def test_a_module_has_a_readable_size():
-    assert not broken({path: too_long(path) for path in tree.modules()})
-
-
-def says_what_it_is_for(path: Path) -> bool:
-    """Say whether the first line of a module's docstring is a sentence."""
+def without_purpose(path: Path) -> bool:
+    """Say whether the first line of a module's docstring is no sentence."""
     words = ast.get_docstring(tree.parsed(tree.text(path)))
-    return bool(words) and words.splitlines()[0].rstrip().endswith((".", ":", "?"))
-
-
-def test_a_module_says_what_it_is_for_in_one_line():
-    assert not [tree.dotted(path) for path in tree.modules() if not says_what_it_is_for(path)]
+    return not words or not words.splitlines()[0].rstrip().endswith((".", ":", "?"))
 
 
 def undescribed(path: Path) -> list[str]:
@@ -235,8 +214,14 @@ def undescribed(path: Path) -> list[str]:
     return wanting
 
 
-def test_public_functions_are_typed_and_described():
-    assert not broken({path: undescribed(path) for path in of_floors(*tree.FLOORS)})
+EVERYWHERE = [(wrong, tree.FLOORS) for wrong in (upwards, absent, undescribed)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "floors"), [*EVERYWHERE, (impure, PURE), (too_long, None), (without_purpose, None)]
+)
+def test_no_module_is_wrong_in_this(wrong: Callable[[Path], object], floors: Sequence[str] | None):
+    assert not broken({path: wrong(path) for path in (of_floors(*floors) if floors else tree.modules())})
 
 
 def literal_keys(path: Path) -> int:

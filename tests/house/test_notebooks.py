@@ -76,12 +76,8 @@ def test_it_begins_with_its_title_and_says_what_it_does(path: Path):
 
 
 @every
-def test_its_second_cell_is_the_only_parameters_cell(path: Path):
+def test_its_second_cell_alone_has_parameters_typed_literals_with_help(path: Path):
     assert parameters(path) == [tree.cells(path)[1]]
-
-
-@every
-def test_parameters_are_typed_literals_with_help(path: Path):
     source = parameters(path)[0]["source"]
     names = []
     for statement, line in zip(ast.parse(source).body, source.strip().splitlines(), strict=True):
@@ -94,12 +90,8 @@ def test_parameters_are_typed_literals_with_help(path: Path):
 
 
 @every
-def test_only_known_tags(path: Path):
+def test_it_has_known_tags_and_only_calls(path: Path):
     assert {tag for cell in tree.cells(path) for tag in cell["metadata"].get("tags", [])} <= TAGS
-
-
-@every
-def test_it_only_calls(path: Path):
     source = tree.code(path)
     assert not SHELL.search(source)
     parsed = ast.parse(source)
@@ -109,29 +101,22 @@ def test_it_only_calls(path: Path):
 
 
 @stages
-def test_a_stage_is_thin(path: Path):
+def test_a_stage_is_thin_and_tells_a_story(path: Path):
+    """What goes in, the work, the evidence: code never comes without a word before it."""
+    kinds = [cell["cell_type"] for cell in tree.cells(path)]
+    assert kinds.count("markdown") >= 3
+    assert kinds[-1] == "code", "it ends with what it left"
     written = [cell["source"] for cell in tree.cells(path) if cell["cell_type"] == "code"]
     assert len(written) <= MOST_CODE_CELLS
     lines = [line for source in written for line in source.splitlines() if line.strip()]
     assert len(lines) <= MOST_CODE_LINES
 
 
-@stages
-def test_a_stage_tells_a_story(path: Path):
-    """What goes in, the work, the evidence: code never comes without a word before it."""
-    kinds = [cell["cell_type"] for cell in tree.cells(path)]
-    assert kinds.count("markdown") >= 3
-    assert kinds[-1] == "code", "it ends with what it left"
-
-
 @and_explored
 def test_every_figure_has_words_for_who_cannot_see_it(path: Path):
-    drawn = [
-        cell["source"]
-        for cell in tree.cells(path)
-        if re.search(r"plt\.subplots|sns\.relplot", cell["source"])
-    ]
-    assert [source for source in drawn if '"alt"' not in source] == []
+    drawn = re.compile(r"plt\.subplots|sns\.relplot")
+    sources = (cell["source"] for cell in tree.cells(path))
+    assert [source for source in sources if drawn.search(source) and '"alt"' not in source] == []
 
 
 @every

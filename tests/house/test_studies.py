@@ -40,10 +40,8 @@ def named(one: StudySpec) -> set[str]:
 
 
 def test_a_study_of_the_lab_with_a_section_of_sizes_has_the_one_of_its_source_there():
-    named = (
-        study_variants.variant_names(study) for study in paths.list_studies() if study.startswith("lab-")
-    )
-    assert sorted(name for names in named for name in names) == FULL
+    labs = (study for study in paths.list_studies() if study.startswith("lab-"))
+    assert sorted(name for study in labs for name in study_variants.variant_names(study)) == FULL
 
 
 def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():
@@ -57,9 +55,8 @@ def test_no_study_is_another_one_at_another_size():
     """A size is a section of its study; a second file would have to be kept the same by hand."""
     written = paths.list_studies()
     assert not [name for name in written if study_variants.find_origin(name) is not None]
-    assert not [
-        path for path in (tree.ROOT / "studies").rglob("*-full.yaml") if not tree.is_ignored(str(path))
-    ]
+    full = (tree.ROOT / "studies").rglob("*-full.yaml")
+    assert not [path for path in full if not tree.is_ignored(str(path))]
 
 
 @full
@@ -96,10 +93,8 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
     from benchbook.plan import schedule
 
     small = tree.study(name.removesuffix(SUFFIX))
-    seconds = schedule.estimate_seconds(small, schedule.sketch_runs(name, small)) + schedule.pilot_seconds(
-        small
-    )
-    assert seconds <= 60 * MINUTES
+    seconds = schedule.estimate_seconds(small, schedule.sketch_runs(name, small))
+    assert seconds + schedule.pilot_seconds(small) <= 60 * MINUTES
 
 
 def test_engines_are_compared_with_the_same_memory_durability_log_and_isolation():

@@ -26,12 +26,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "params.yaml").write_text(PARAMS, encoding="utf-8")
     (root / "data").mkdir()
     (root / "data" / "published").symlink_to(Path(__file__).parents[2] / "data" / "published")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("BENCHBOOK_ROOT", str(root))
-    try:
+    with paths.use_root(root):
         _measure()
-    finally:
-        patch.undo()
     return root
 
 
@@ -52,11 +48,8 @@ def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _measure() -> None:
     where, study, params = paths.study_paths("two-arms"), load.load_study("two-arms"), load.load_params()
     where.raw.mkdir(parents=True)
-    facts = {
-        "study": "two-arms",
-        "arms": {arm: {"access": arm, "engine": {"version": "10.11"}} for arm in study.arms},
-    }
-    files.write_json(where.facts, facts)
+    facts = {arm: {"access": arm, "engine": {"version": "10.11"}} for arm in study.arms}
+    files.write_json(where.facts, {"study": "two-arms", "arms": facts})
     runs = schedule.plan_runs("two-arms", study, {})
     files.write_csv(where.schedule, schedule.schedule_table(runs))
     for run in runs:
@@ -65,5 +58,5 @@ def _measure() -> None:
     tidy.parse_study(where.raw, where.void, schedule.schedule_table(runs), where.tidy, params.limits)
     frames = tidy.load_tables(where.tidy)
     checks = consistency.of_runs(frames["runs"])
-    made = findings.build_findings("two-arms", study, frames, params.analysis, (), checks, facts["arms"])
+    made = findings.build_findings("two-arms", study, frames, params.analysis, (), checks, facts)
     made.write(where.findings)

@@ -6,12 +6,12 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests import beside
 from tests.browser import started
 from tests.pipeline.clone import Clone
 
@@ -56,9 +56,8 @@ class Lab:
         page = self.browser.new_page(viewport={"width": width, "height": height})
         page.set_default_timeout(120_000)
         page.elsewhere = []
-        page.on(
-            "request", lambda request: page.elsewhere.append(request.url) if self._leads_away(request) else 0
-        )
+        here = (self.address, self.address.replace("http", "ws"), "data:", "blob:")
+        page.on("request", lambda asked: asked.url.startswith(here) or page.elsewhere.append(asked.url))
         way = f"/lab/tree/{path}?reset&token={self.token}" if path else f"/?token={self.token}"
         page.goto(self.address + way)
         page.wait_for_function("() => window.jupyterapp && window.jupyterapp.shell")
@@ -69,11 +68,6 @@ class Lab:
         )
         page.opened = page.evaluate(READY)
         return page
-
-    def _leads_away(self, request: Any) -> bool:
-        return not request.url.startswith(
-            (self.address, self.address.replace("http", "ws"), "data:", "blob:")
-        )
 
     def run_all(self, path: str, timeout_s: float = 240, picture: Path | None = None) -> list[dict[str, Any]]:
         """Run All and save; return the saved code cells, all of them executed and without error."""
@@ -87,12 +81,8 @@ class Lab:
         page.close()
         saved = json.loads((self.clone.path / path).read_text(encoding="utf-8"))
         cells = [cell for cell in saved["cells"] if cell["cell_type"] == "code"]
-        failed = [
-            f"{output['ename']}: {output['evalue']}"
-            for cell in cells
-            for output in cell["outputs"]
-            if output["output_type"] == "error"
-        ]
+        outputs = (output for cell in cells for output in cell["outputs"])
+        failed = [output for output in outputs if output["output_type"] == "error"]
         assert not failed, f"{path}: {failed}"
         assert all(cell["execution_count"] for cell in cells if "".join(cell["source"]).strip()), path
         return cells
@@ -137,10 +127,8 @@ def _free_port() -> int:
 
 
 def _address(log: Path, server: subprocess.Popen[bytes]) -> tuple[str, str]:
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and server.poll() is None:
-        found = re.search(r"(http://127\.0\.0\.1:\d+)/\S*token=([0-9a-f]{32,})", log.read_text())
-        if found:
-            return found[1], found[2]
-        time.sleep(0.2)
-    raise AssertionError(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+    form = re.compile(r"(http://127\.0\.0\.1:\d+)/\S*token=([0-9a-f]{32,})")
+    beside.until(lambda: form.search(log.read_text()) or server.poll() is not None, 90)
+    printed = form.search(log.read_text())
+    assert printed, f"JupyterLab did not start: {log.read_text()[-2000:]}"
+    return printed[1], printed[2]

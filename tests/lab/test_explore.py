@@ -19,17 +19,13 @@ every = pytest.mark.parametrize("path", sorted(EXPLORE.glob("*.ipynb")), ids=lam
 
 
 @every
-def test_it_reads_as_a_story_through_the_api(path: Path):
+def test_it_reads_as_a_story_through_the_api_and_its_links_lead_somewhere(path: Path):
     kinds = [cell["cell_type"] for cell in tree.cells(path)]
     assert kinds[0] == "markdown" and tree.cells(path)[0]["source"].startswith("# ")
     assert kinds.count("markdown") >= 5
     ours = {name for name in tree.imports(tree.code(path)) if name.startswith("benchbook")}
     statistics = ("benchbook.compare.meta", "benchbook.compare.stats.variance_components")
     assert all(name == "benchbook" or name.startswith(statistics) for name in ours)
-
-
-@every
-def test_its_links_lead_somewhere(path: Path):
     prose = "\n".join(cell["source"] for cell in tree.cells(path) if cell["cell_type"] == "markdown")
     linked = re.findall(r"\]\(([^)#\s]+)\)", prose)
     assert not [link for link in linked if "://" not in link and not (path.parent / link).exists()]
@@ -43,14 +39,10 @@ def test_it_runs_on_a_made_up_study(path: Path, monkeypatch: pytest.MonkeyPatch)
     own["browse"] = {"study": "two-arms", "folder": str(logs)}
     root = paths.find_root()
     if path.stem == "pool_sessions":
-        brought = [
-            session(
-                finding(part(log, 0.01), {1: part(log, 0.01)}),
-                measured=f"2026-11-{place + 1:02d}T06:00",
-                processor=PROCESSORS[place],
-            )
-            for place, log in enumerate((0.1, 0.2, 0.4))
-        ]
+        brought = []
+        for day, (log, processor) in enumerate(zip((0.1, 0.2, 0.4), PROCESSORS, strict=False), start=1):
+            when = {"measured": f"2026-11-{day:02d}T06:00", "processor": processor}
+            brought.append(session(finding(part(log, 0.01), {1: part(log, 0.01)}), **when))
         monkeypatch.setattr(meta_analysis, "read_pooled", lambda name: pool_sessions(name, brought))
     if path.stem == "judge_a_claim":
         root, own["judge_a_claim"] = tree.ROOT, {"session": "20261126T0804Z-43a5"}

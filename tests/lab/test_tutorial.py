@@ -50,36 +50,24 @@ def test_its_study_file_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from benchbook.core.study import load
     from benchbook.plan import schedule
 
-    study = load.study_file(_study(tmp_path))
+    text = re.search(r"own\.yaml <<'END'\n(.*?)^END$", PAGE, re.M | re.S)
+    assert text
+    (tmp_path / "own.yaml").write_text(text[1], encoding="utf-8")
+    study = load.study_file(tmp_path / "own.yaml")
+    runs = schedule.plan_runs("own", study, {})
     # Two arms with two workloads, and the twin with one.
-    assert len(schedule.plan_runs("own", study, {})) == 3 * (2 * 2 + 1)
-    assert _minutes(study) < 3
+    assert len(runs) == 3 * (2 * 2 + 1)
+    assert schedule.estimate_seconds(study, runs) + schedule.pilot_seconds(study) < 3 * 60
 
 
 def test_its_commands_are_there():
     typed = "\n".join(blocks())
-    targets = re.findall(r"^([a-z-]+):.*## ", (tree.ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    assert {*re.findall(r"^make ([a-z-]+)", typed, re.M)} <= {*targets}
-    assert {*re.findall(r"(?<!import )\bbenchbook ([a-z-]+)", typed)} <= {
-        *tomllib.loads(cli.KNOWN.read_text(encoding="utf-8"))
-    }
+    assert {*re.findall(r"^make ([a-z-]+)", typed, re.M)} <= tree.make_targets()
+    commands = {*tomllib.loads(cli.KNOWN.read_text(encoding="utf-8"))}
+    assert {*re.findall(r"(?<!import )\bbenchbook ([a-z-]+)", typed)} <= commands
     assert {*re.findall(r"\bbb\.([a-z_]+)", typed)} <= {*dir(bb)}
     files = re.findall(r"(?:tests|studies|docs|data)/[\w./-]+\w", typed)
     assert not [name for name in files if "own" not in name and not (tree.ROOT / name).exists()]
-
-
-def _study(folder: Path) -> Path:
-    text = re.search(r"own\.yaml <<'END'\n(.*?)^END$", PAGE, re.M | re.S)
-    assert text
-    (folder / "own.yaml").write_text(text[1], encoding="utf-8")
-    return folder / "own.yaml"
-
-
-def _minutes(study) -> float:
-    from benchbook.plan import schedule
-
-    runs = schedule.plan_runs("own", study, {})
-    return (schedule.estimate_seconds(study, runs) + schedule.pilot_seconds(study)) / 60
 
 
 @pytest.fixture(scope="module")

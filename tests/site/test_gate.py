@@ -17,8 +17,6 @@ from tests.goldens import assert_golden
 
 SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)
 EQUAL = Interval(5, 0.98, 0.001, -0.012, 0.014, 0.0035, 4)
-
-
 BELOW, ABOVE = ("the whole interval is below the margin", "the whole interval is above the margin")
 THREE = (
     NoninferiorityDecision("oltp_point_select", "after", "slower", SLOWER, BELOW),
@@ -36,9 +34,8 @@ WIDE = Interval(5, 0.98, 0.001, -0.05, 0.052, 0.0136, 4)
 def result(*decisions: NoninferiorityDecision, minutes: str = "10") -> gate.GateResult:
     asked = gate.read_request("gate", "3%", minutes)
     facts = {"before": {"engine": {"name": "mariadb", "version": "10.11.6"}}}
-    return gate.GateResult(
-        asked, [*decisions], facts, blocks=10, run_s=8, spent_s=300.0, ended="it is decided"
-    )
+    spent = {"blocks": 10, "run_s": 8, "spent_s": 300.0}
+    return gate.GateResult(asked, [*decisions], facts, **spent, ended="it is decided")
 
 
 def undecided(interval: Interval, why: str, minutes: str = "10") -> gate.GateResult:
@@ -63,9 +60,7 @@ def void_four_runs(folder: Path) -> gate.GateResult:
 
 def test_each_answer_is_told_with_interval_and_reason_in_all_its_forms(tmp_path: Path):
     """In the terminal, to a pull request, and as JUnit with a case for each question."""
-    within = NoninferiorityDecision(
-        "oltp_read_only", "after", "not slower", WITHIN, ABOVE, shows_slowdown=True
-    )
+    within = NoninferiorityDecision("oltp_read_only", "after", "not slower", WITHIN, ABOVE, True)
     unknown, both = Interval(1, 0.98, 0.001, None, None, None, 0), "no change as well as a slowdown"
     states = {
         "one of three is slower": result(*THREE),
