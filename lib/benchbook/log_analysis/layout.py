@@ -11,7 +11,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
@@ -23,6 +23,7 @@ Roles = dict[str, dict[str, str]]
 """Of each path its role by the role's name."""
 ROLES = ("arm", "workload", "threads", "repeat", "process", "date", "any")
 NEARLY_ALL = 0.9
+SLOTS = (-1, 0, -2, 1)
 SHORT_NAME = 20
 _W = r"(?<![A-Za-z0-9])(?i:{})(?![A-Za-z0-9])"
 _WORKLOADS = (
@@ -176,26 +177,30 @@ def _find_workloads(names: Sequence[_Name]) -> None:
 def _find_threads(names: Sequence[_Name]) -> bool:
     """Mark the number that agrees with the log's threads in nearly all names; False if there is none."""
     single = [name for name in names if len(name.threads) == 1]
-    for pattern in (_THREADS, _NUMBER) if single else ():
-        for slot in (-1, 0, -2, 1):
-            chosen: list[tuple[_Name, re.Match[str], int]] = []
-            for name in single:
-                matches = [(match, match.lastindex or 1) for match in pattern.finditer(name.path)]
-                free = [(match, group) for match, group in matches if name.is_free(*match.span(group))]
-                if -len(free) <= slot < len(free):
-                    chosen.append((name, *free[slot]))
-            agree = [
-                (name, match, group, int(match[group]) / max(1, *name.threads))
-                for name, match, group in chosen
-                if int(match[group])
-            ]
-            for times in sorted({ratio for *_, ratio in agree if ratio == int(ratio) and 1 <= ratio <= 64}):
-                fitting = [item for item in agree if item[3] == times]
-                if len(fitting) >= NEARLY_ALL * len(single):
-                    for name, match, group, _ in fitting:
-                        name.add(match, "threads", group)
-                    return True
+    for pattern, slot in itertools.product((_THREADS, _NUMBER), SLOTS) if single else ():
+        agree = [
+            (name, match, group, int(match[group]) / max(1, *name.threads))
+            for name, match, group in _find_free(single, pattern, slot)
+            if int(match[group])
+        ]
+        for times in sorted({ratio for *_, ratio in agree if ratio == int(ratio) and 1 <= ratio <= 64}):
+            fitting = [item for item in agree if item[3] == times]
+            if len(fitting) >= NEARLY_ALL * len(single):
+                for name, match, group, _ in fitting:
+                    name.add(match, "threads", group)
+                return True
     return False
+
+
+def _find_free(
+    names: Sequence[_Name], pattern: re.Pattern[str], slot: int
+) -> Iterator[tuple[_Name, re.Match[str], int]]:
+    """Names with the match at a place among their free ones, and its group; those with too few left out."""
+    for name in names:
+        matches = [(match, match.lastindex or 1) for match in pattern.finditer(name.path)]
+        free = [(match, group) for match, group in matches if name.is_free(*match.span(group))]
+        if -len(free) <= slot < len(free):
+            yield (name, *free[slot])
 
 
 def _keep_counting(names: Sequence[_Name]) -> None:
@@ -211,17 +216,13 @@ def _find_counters(names: Sequence[_Name]) -> None:
     """Take bare numbers that count from 0 or 1 in the same place of all names as repetitions."""
     if any(span[2] == "repeat" for name in names for span in name.spans) or len(names) < 2:
         return
-    for slot in (-1, 0, -2, 1):
-        chosen = []
-        for name in names:
-            matches = [match for match in _NUMBER.finditer(name.path) if name.is_free(*match.span(1))]
-            if -len(matches) <= slot < len(matches):
-                chosen.append((name, matches[slot]))
-        values = {int(match[1]) for _, match in chosen}
+    for slot in SLOTS:
+        chosen = [*_find_free(names, _NUMBER, slot)]
+        values = {int(match[1]) for _, match, _ in chosen}
         is_counting = len(chosen) == len(names) and len(values) > 1 and min(values) in (0, 1)
         if is_counting and max(values) - min(values) + 1 == len(values):
-            for name, match in chosen:
-                name.add(match, "repeat", 1)
+            for name, match, group in chosen:
+                name.add(match, "repeat", group)
             return
 
 
@@ -307,12 +308,9 @@ def _build_pattern(
     text = ""
     roles = [span[2] for span in name.spans]
     for at, (piece, cut) in enumerate(zip(row, cuts, strict=True)):
-        if cut is None:
-            text += piece
-        else:
-            middle = piece[cut[0] : len(piece) - cut[1]]
-            role = "arm" if not has_folder or "/" in "".join(row[at:]) else "workload"
-            text += piece[: cut[0]] + (f"{{{role}}}" if middle else "") + piece[len(piece) - cut[1] :]
+        begin, end = (len(piece), len(piece)) if cut is None else (cut[0], len(piece) - cut[1])
+        role = "arm" if not has_folder or "/" in "".join(row[at:]) else "workload"
+        text += piece[:begin] + (f"{{{role}}}" if piece[begin:end] else "") + piece[end:]
         text += f"{{{roles[at]}}}" if at < len(roles) else ""
     return text
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from benchbook.core.util.number_format import (
-    format_decimal,
-    format_interval,
-    format_percent,
-    format_significant,  # fmt: skip
-)
+from benchbook.core.util import number_format
 from benchbook.core.util.plural import count
 from benchbook.log_analysis.caveats import Caveat
 from benchbook.log_analysis.comparison import LogCell, LogSet, needed_spread
@@ -45,16 +40,16 @@ def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
 def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: int | None) -> list[str]:
     if cell is None:
         return ["–"] * (2 + has_n + 2 * is_compared + (rank is not None))
-    cells = [format_significant(cell.mean("qps"), 4)] + ([str(cell.n)] if has_n else [])
+    cells = [number_format.format_significant(cell.mean("qps"), 4)] + ([str(cell.n)] if has_n else [])
     if is_compared:
         change = cell.change
-        interval = change and (format_interval(change.low, change.high) or str(change.reason))
-        cells += ["–" if change is None else format_percent(change.effect), interval or "–"]
-    cells.append(format_decimal(cell.mean("avg_ms"), 2))
+        interval = change and (number_format.format_interval(change.low, change.high) or str(change.reason))
+        cells += ["–" if change is None else number_format.format_percent(change.effect), interval or "–"]
+    cells.append(number_format.format_decimal(cell.mean("avg_ms"), 2))
     if rank is not None:
         percentiles = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
         is_whole = len(percentiles) == cell.n
-        cells.append(format_decimal(sum(percentiles) / cell.n, 2) if is_whole else "–")
+        cells.append(number_format.format_decimal(sum(percentiles) / cell.n, 2) if is_whole else "–")
     return cells
 
 
@@ -152,7 +147,9 @@ def _scaling_lines(logs: LogSet) -> Iterator[str]:
         if law is not None:
             peak = f", peak at {law.peak_threads:.0f} threads" if law.peak_threads else ""
             usl = f"USL: contention {law.alpha:.3g}, coherency {law.beta:.2g}{peak}"
-        most = f"most {format_significant(max(series.qps), 4)} qps at {series.peak_level} threads"
+        most = (
+            f"most {number_format.format_significant(max(series.qps), 4)} qps at {series.peak_level} threads"
+        )
         yield f"  {series.arm}, {series.workload}: {most}, knee at {series.knee_level}; {usl}"
 
 

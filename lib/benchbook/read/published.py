@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -31,7 +31,7 @@ def load_source(name: str) -> Published:
     """Content of `data/published/NAME`; raises `InputErrors` with every mistake in its files."""
     folder, document = paths.source_paths(name).published, source_files.read_source(name)
     loaded = validate_document(document, SourceSpec)
-    errors: list[str] = list(_source_errors(loaded, document.at))
+    errors: list[str] = [document.at(place, wrong) for place, wrong in _source_errors(loaded)]
     numbers: list[Number] = []
     texts: dict[str, pd.DataFrame] = {}
     for table_name, table in loaded.tables.items():
@@ -58,8 +58,8 @@ def load_source(name: str) -> Published:
         for file in sorted(strange - {"source.yaml"})
     ]
     for claim_name, claim in loaded.claims.items() if not errors else ():
-        for place, wrong in _claim_errors(claim, numbers):
-            errors.append(document.at(("claims", claim_name, *place), wrong))
+        wrongs = _claim_errors(claim, numbers)
+        errors += (document.at(("claims", claim_name, *place), wrong) for place, wrong in wrongs)
     if errors:
         raise InputErrors(errors)
     order = cell_keys(numbers)
@@ -69,48 +69,46 @@ def load_source(name: str) -> Published:
     return Published(name, loaded, ordered, texts)
 
 
-def _source_errors(loaded: SourceSpec, line: Callable[[Place, str], str]) -> Iterator[str]:
+def _source_errors(loaded: SourceSpec) -> Iterator[tuple[Place, str]]:
     """Names in source.yaml that point nowhere."""
     used = {heading for table in loaded.tables.values() for heading in table.columns}
     for heading, column in loaded.columns.items():
         path = ("columns", heading)
         if heading not in used:
-            yield line(path, "no table has this column; remove it or add it to a table's columns")
+            yield path, "no table has this column; remove it or add it to a table's columns"
         name = column.metric or heading
         suffix = unit_suffix(name)
         if column.role == "metric" and suffix and column.unit not in SCALES[suffix]:
             units = ", ".join(SCALES[suffix])
             wrong = f"{column.unit}: not a unit of {name}; write one of {units}, or rename the metric"
-            yield line((*path, "unit"), wrong)
-        yield from _place_errors(loaded, (*path, "at"), column.at, line)
+            yield (*path, "unit"), wrong
+        yield from _place_errors(loaded, (*path, "at"), column.at)
     files: dict[str, str] = {}
     for name, table in loaded.tables.items():
         path = ("tables", name)
         if table.file in files:
             wrong = f"{table.file}: already the file of {files[table.file]}; one file a table"
-            yield line((*path, "file"), wrong)
+            yield (*path, "file"), wrong
         files.setdefault(table.file, name)
         for index, heading in enumerate(table.columns):
             if heading not in loaded.columns:
                 wrong = f"{heading}: not explained under columns; {did_you_mean(heading, loaded.columns)}"
-                yield line((*path, "columns", index), wrong)
+                yield (*path, "columns", index), wrong
                 continue
             column = loaded.columns[heading]
             key = column.metric or heading
             if column.role == "key" and key in table.at:
                 wrong = f"{heading} holds it, too; keep the column or the key in at"
-                yield line((*path, "at", key), f"{key}: {wrong}")
+                yield (*path, "at", key), f"{key}: {wrong}"
         if table.file.endswith(".csv") and not table.columns:
-            yield line((*path, "columns"), "missing; list the headings of the CSV file in their order")
-        yield from _place_errors(loaded, (*path, "at"), table.at, line)
+            yield (*path, "columns"), "missing; list the headings of the CSV file in their order"
+        yield from _place_errors(loaded, (*path, "at"), table.at)
 
 
-def _place_errors(
-    loaded: SourceSpec, path: Place, at: Mapping[str, object], line: Callable[[Place, str], str]
-) -> Iterator[str]:
+def _place_errors(loaded: SourceSpec, path: Place, at: Mapping[str, object]) -> Iterator[tuple[Place, str]]:
     for key, names in (("arm", loaded.arms), ("workload", loaded.workloads)):
         if key in at and at[key] not in names:
-            yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), names)}")
+            yield (*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), names)}"
 
 
 def _claim_errors(claim: ClaimSpec, numbers: Sequence[Number]) -> Iterator[tuple[Place, str]]:
