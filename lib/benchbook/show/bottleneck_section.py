@@ -65,11 +65,7 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
 def render_section(
     findings: Findings, earlier: Sequence[tuple[str, str, Findings]] = (), processor: str = ""
 ) -> list[object]:
-    """Sentences and figure for the place under a study's answer; empty if nothing was observed.
-
-    `earlier` are other sessions, by processor and day, the newest first: one tells why where no newer does.
-    Where an effect turns between them and that of `processor`, each says why.
-    """
+    """Sentences and figure on causes; `earlier` ones (processor, day) tell where none newer does."""
     causes = findings.causes
     contrasts = [contrast for contrast in causes.contrasts if contrast.qps is not None] if causes else []
     turns = of_both_signs(
@@ -184,6 +180,7 @@ def costs_of_a_query(causes: Causes, findings: Findings) -> Picture:
 def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
     from matplotlib.patches import Patch
 
+    report = []
     with theme.figure_style():
         # In at most two lines beside its bar.
         names = (textwrap.wrap(theme.shorten_name(arms.get(bar.arm, bar.arm), 36), 18) for bar in bars)
@@ -191,13 +188,18 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
         height = 0.35 if any("\n" in label for label in labels) else 0.25
         figure, axes = theme.make_canvas(theme.WIDTH, 1.0 + height * len(bars))
         for place, bar in enumerate(bars):
-            end, full = 0.0, _saturated_parts(bar)
+            end, texts = 0.0, []
+            full = {part for use in bar.places if use.is_full for part in use.parts}
             for part in bar.parts:
                 width, shade = part.a_query["cpu_us"].value, theme.PARTS[part.part]
+                saturated = " (saturated)" if part.part in full else ""
+                texts.append(f"{part.part} {format_significant(width)} µs{saturated}")
                 hatch: dict[str, Any] = {"hatch": "////", "edgecolor": theme.PAPER}
                 style = hatch if part.part in full else {}
                 axes.barh(place, width, left=end, height=0.72, color=shade, linewidth=0, **style)
                 end += width
+            at = format_count(bar.threads, "thread")
+            report.append(f"{arms.get(bar.arm, bar.arm)} at {at}: {', '.join(texts)}.")
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
         axes.set(ylim=(len(bars) - 0.4, -0.6), title="\n".join(textwrap.wrap(name, 24)))
@@ -207,19 +209,4 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
         axes.spines["left"].set_visible(False)
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
-    return Panel(figure, f"{name}, CPU time per query. {' '.join(_describe_bar(bar, arms) for bar in bars)}")
-
-
-def _saturated_parts(bar: CellCosts) -> set[str]:
-    return {part for place in bar.places if place.is_full for part in place.parts}
-
-
-def _describe_bar(bar: CellCosts, arms: Mapping[str, str]) -> str:
-    full = _saturated_parts(bar)
-    parts = [
-        f"{part.part} {format_significant(part.a_query['cpu_us'].value)} µs"
-        f"{' (saturated)' * (part.part in full)}"
-        for part in bar.parts
-    ]
-    at = format_count(bar.threads, "thread")
-    return f"{arms.get(bar.arm, bar.arm)} at {at}: {', '.join(parts)}."
+    return Panel(figure, f"{name}, CPU time per query. {' '.join(report)}")

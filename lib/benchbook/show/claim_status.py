@@ -68,21 +68,12 @@ class MeasuredStudy:
         """Word for one of two measurements of one study: recorded, or measured in this clone."""
         return "recorded" if self.is_recorded else "measured in this clone"
 
-    @property
-    def origin(self) -> str:
-        """Place and programs of the measurement, and the word for one of two measurements."""
-        return ", ".join(filter(None, [self.place, self.whose]))
-
     def answers(self, claim: str) -> list[FindingData]:
         """Findings that were judged by a claim."""
         return [finding for finding in self.found.findings if finding.claim == claim]
 
     def shows(self, claim: str) -> list[FindingData]:
-        """Findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
-
-        One for each treatment and workload, never one that was judged by a claim of its own; none where the
-        claim itself was put to the study.
-        """
+        """Findings that illustrate a claim unjudged, on QPS if they have it; none if the study was asked."""
         if self.asked(claim):
             return []
         arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
@@ -145,10 +136,7 @@ class ClaimStatus:
         return [(study, answer) for study in self.studies for answer in study.answers(claim)]
 
     def shows(self, claim: str) -> list[tuple[MeasuredStudy, FindingData]]:
-        """(study, finding) for every finding that illustrates a claim and judges nothing.
-
-        The nearest study comes first; one whose number says nothing of the claim is not among them.
-        """
+        """(study, finding) for each finding that illustrates a claim and judges nothing, nearest first."""
         return [(study, show) for study in self.nearest(claim) for show in study.shows(claim)]
 
     def asked(self, claim: str, is_judged: bool) -> list[tuple[MeasuredStudy, Answer]]:
@@ -286,11 +274,7 @@ def _describe_place(inputs: Mapping[str, Any], is_on_one_node: bool = False) -> 
 
 
 def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
-    """Grades by claim and study asked about it, from the study's recorded sessions.
-
-    `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
-    document here, and a study whose file has mistakes, is left ungraded.
-    """
+    """Grades by claim and study from its pooled sessions; none where study or document can't be read."""
     sessions_by_study: dict[str, list[SessionResult]] = {}
     graded: dict[str, dict[str, Grade]] = {}
     doses: dict[str, float | None] = {}

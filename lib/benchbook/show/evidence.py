@@ -22,10 +22,7 @@ TABLES: dict[str, list[str] | None] = {
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """The findings, tidy tables (read/tidy.py has their columns) and fact files of one study.
-
-    `folder` is data/STUDY; `warm_up` is None where that stage left nothing; `applied` are settings files.
-    """
+    """Findings, tidy tables (read/tidy.py), facts and settings files of a study; it may lack `warm_up`."""
 
     name: str
     folder: Path

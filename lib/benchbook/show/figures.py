@@ -59,11 +59,7 @@ def draw_throughput(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
 
 
 def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
-    """Draw the one-second series of all runs at each workload's highest thread count.
-
-    A stall is a measured second under a tenth of its run's own median; it is marked at the bottom. Not for
-    runs of turns: a second of theirs is shared by all arms.
-    """
+    """Draw each second of runs at a workload's most threads; a stall is under a tenth of the run's median."""
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         chosen = part[part.threads == part.threads.max()]
@@ -82,7 +78,10 @@ def draw_seconds(intervals: pd.DataFrame, runs: pd.DataFrame, arms: Sequence[str
                 for _, run in of_arm.sort_values("second").groupby("run_id", sort=True):
                     axes.plot(run.second, run.qps, color=shade, linewidth=1, alpha=0.65)
                 axes.plot(stalls, [0] * len(stalls), "v", color=shade, markersize=7, clip_on=False, zorder=5)
-                report.append(_describe_seconds(of_arm, arm))
+                counted = of_arm[~of_arm.is_discarded.astype(bool)].qps
+                middle, slowest = map(format_significant, (counted.median(), counted.min()))
+                many = format_count(len(stalls), "stalled second")
+                report.append(f"{arm}: median {middle}, slowest second {slowest}, {many}.")
             _shade_discard(axes, float(chosen.discard_s.max()))
             axes.set(ylim=(0, 1.08 * series.qps.max()), xlim=(0, series.second.max() + 0.5))
             axes.set(title=theme.shorten_name(name, 44), ylabel="queries per second")
@@ -102,13 +101,6 @@ def _shade_discard(axes: Axes, discard_s: float) -> None:
             *("discarded", (0, 1), (3, -3)), xycoords=("data", "axes fraction"), textcoords="offset points",
             va="top", fontsize=theme.SMALLEST, color=theme.MUTED,
         )  # fmt: skip
-
-
-def _describe_seconds(data_frame: pd.DataFrame, arm: str) -> str:
-    measured = data_frame[~data_frame.is_discarded.astype(bool)].qps
-    middle, slowest = map(format_significant, (measured.median(), measured.min()))
-    stalled = format_count(int(data_frame.is_stall.sum()), "stalled second")
-    return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
 
 
 def of_effects(report_inputs: ReportInputs) -> list[object]:

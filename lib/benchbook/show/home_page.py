@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from benchbook.compare.bottlenecks import operational_laws
@@ -10,7 +11,7 @@ from benchbook.compare.claims.transferability import nearest_studies
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import FindingData, Findings
+from benchbook.core.artifacts.findings import FindingData
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
@@ -73,7 +74,6 @@ REPORTS = ("tidb-kubernetes", "mysql-kubernetes", "tidb-sysbench-howto", "tidb-u
 HEADLINES = tuple(
     f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
 )
-_MOST_LINES = 4
 # The words for a finding that was measured once.
 ONE_SESSION = "one session on one machine"
 
@@ -86,7 +86,6 @@ class QuestionRow:
     way: str
     claims: tuple[AuditedClaim, ...]
     lines: tuple[forest.ForestRow, ...]
-    more: int = 0
     sessions: str = ""
     why: str = ""
     why_way: str = ""
@@ -102,18 +101,9 @@ class QuestionGroup:
     name: str
     rows: tuple[QuestionRow, ...]
 
-    @property
-    def digest(self) -> str:
-        """Questions of the group by their titles."""
-        return " · ".join(row.question for row in self.rows)
-
 
 def group_questions(status: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
-    """Published findings, then the studies by folder; `folders` has the folder of each study.
-
-    An arm whose effects stand in a row above is not named again. Studies that lie in no folder, such as
-    `quick`, stand with the published findings.
-    """
+    """Published findings and studies without a folder, then others by folder, without arms named above."""
     audited_claims = {claim.id: claim for claim in status.claims}
     headlines = [audited_claims[name] for name in HEADLINES if name in audited_claims]
     above = _arms_above(status, [claim.id for claim in headlines])
@@ -179,24 +169,18 @@ def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -
         if operational_laws.list_violations(study.found.causes):
             return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
         several = [study.found, *study.explained]
-        messages = [
-            (cause.treatment, f"at {format_count(cause.threads, 'thread')}: {cause.short}")
-            for findings in several
-            for cause in bottleneck_section.select_causes(findings)
-            if cause.short
-        ]
-        for treatment, why in [*_of_both_signs(several), *messages]:
-            if treatment in treatments:
-                return {"why": why, "why_way": f"{study.page}#why"}
+        turns = bottleneck_section.of_both_signs([(str(place), of) for place, of in enumerate(several)])
+        whys = []
+        for (_, threads, treatment), (first, *_, last) in turns.items():
+            ends = [f"{format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)]
+            whys.append((treatment, f"at {format_count(threads, 'thread')}, {'; '.join(ends)}"))
+        for cause in chain.from_iterable(map(bottleneck_section.select_causes, several)):
+            if cause.short:
+                whys.append((cause.treatment, f"at {format_count(cause.threads, 'thread')}: {cause.short}"))
+        why = next((text for treatment, text in whys if treatment in treatments), None)
+        if why is not None:
+            return {"why": why, "why_way": f"{study.page}#why"}
     return {}
-
-
-def _of_both_signs(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
-    """Treatments with an effect that turns between sessions, and the causes at both ends."""
-    named = [(str(place), findings) for place, findings in enumerate(several)]
-    for (_, threads, treatment), (first, *_, last) in bottleneck_section.of_both_signs(named).items():
-        ends = [f"{format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)]
-        yield treatment, f"at {format_count(threads, 'thread')}, {'; '.join(ends)}"
 
 
 def _name_folder(folder: str) -> str:
@@ -240,8 +224,7 @@ def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
         claim.claim,
         f"claims.html#claim-{make_slug(claim.id)}",
         (claim,),
-        tuple(lines[:_MOST_LINES]),
-        more=max(len(lines) - _MOST_LINES, 0),
+        tuple(lines),
         would=would,
         **links,
     )
@@ -282,8 +265,7 @@ def _row_of_study(
         title if study.is_recorded else f"{title} ({study.whose})",
         study.page,
         tuple(claim for claim in claims if study in _studies_behind(status, claim.id)),
-        tuple(lines[:_MOST_LINES]),
-        more=max(len(lines) - _MOST_LINES, 0),
+        tuple(lines),
         **_describe_sessions(status, [study], [(study, finding) for finding in findings]),
     )
 

@@ -110,8 +110,7 @@ class _Exporter(HTMLExporter):
     def from_notebook_node(  # type: ignore[override]
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
     ) -> tuple[str, dict[str, Any]]:
-        """Skip the last step of nbconvert: it parses the page to give pictures an empty alt text,
-        and `_check_pictures` has refused such pictures."""
+        """Skip nbconvert's last step: it gives pictures an empty alt text, and such pictures are refused."""
         return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kw)
 
 
@@ -234,11 +233,7 @@ _MASKS = (
 
 
 def canonical_notebook(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
-    """Copy a notebook without times, papermill's records, ids, counters, addresses and this checkout's path.
-
-    `root` is the repository's folder, written as a dot. HTML outputs keep their bytes: they are ours and
-    hold none of it.
-    """
+    """Copy a notebook without what changes with each execution; `root` becomes a dot, HTML stays as it is."""
     clean = copy.deepcopy(notebook)
     clean.metadata = NotebookNode(
         kernelspec={"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}

@@ -76,11 +76,7 @@ _UNUSED = re.compile(r'<!--.*?-->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)', re.DOTALL)
 
 
 def write_svg(figure: "Figure") -> str:
-    """SVG of a figure, without date, version or random ids.
-
-    Colours become CSS variables with a light and a dark value; styles that repeat, as those of points do,
-    become classes; coordinates keep a hundredth of a point.
-    """
+    """SVG of a figure, always the same bytes: classes for repeated styles, places to a hundredth point."""
     buffer = io.StringIO()
     with theme.figure_style():
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))

@@ -52,12 +52,7 @@ class EarlierSession:
 
 
 def check_registration(study: str, runs: pd.DataFrame) -> CaveatPoint:
-    """Caveat on the study file's promises: older than its first run and unchanged since, or not.
-
-    It asks for care where the study judges a claim, or where a promise changed after the first run.
-    `runs` is the tidy table; its earliest `started_utc` is the first run. A session of the record that began
-    earlier, when another design stood, was looked at before the study changed.
-    """
+    """Caveat on a study file's promises: older than the first of `runs` and unchanged since, or not."""
     kept = paths.find_root() / RECORDED
     is_kept, file = kept.is_file(), paths.study_paths(study).file
     message = kept.read_text(encoding="utf-8").strip() if is_kept else _describe_registration(study, runs)

@@ -49,11 +49,7 @@ def tabulate_runs(table: pd.DataFrame, link: str, folder: Path | None = None) ->
 
 
 def tabulate_cells(table: pd.DataFrame, pages: str) -> Table:
-    """List every cell of readable runs: their number, middle and ends, and links to each of them.
-
-    Medians and ends describe; effects are computed from pairs of neighbouring runs, not from these. What
-    `pages` begins with leads to the page of runs.
-    """
+    """List cells with medians and ends of their runs, which only describe; `pages` leads to the runs."""
     rows = []
     observations: set[str] = set()
     for (workload, threads, arm), cell in table.groupby(["workload", "threads", "arm"], sort=True):

@@ -57,11 +57,7 @@ def render_opening(
     elsewhere: Html = _NOTHING,
     losses: Sequence[Table] = (),
 ) -> Html:
-    """Title, basis of the answer, and the table of results with its notes.
-
-    `setting` is that of `setup_section`, `sessions` says which sessions are recorded, `elsewhere` what other
-    studies found, `losses` what an event cost, which a study with one answers first.
-    """
+    """Title, basis of the answer (`setting`, `sessions`), losses at events, results, notes, `elsewhere`."""
     inputs = {"setting": setting, "sessions": sessions, "elsewhere": elsewhere, "losses": losses}
     return templating.render_template(
         "answer.html.j2",

@@ -12,11 +12,7 @@ from benchbook.show.templating import PIPE, render_macros, render_template
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column's heading, its unit, the alignment of its cells, and its meaning.
-
-    `kind` is the class of its cells: `n` of numbers, which stand right, `w` of long texts, which may wrap;
-    everything else stays on one line.
-    """
+    """A column: heading, unit, meaning, and `kind`, its cells' class: `n` numbers, `w` texts that wrap."""
 
     label: str
     unit: str = ""

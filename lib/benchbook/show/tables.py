@@ -117,11 +117,7 @@ def tabulate_setup(report_inputs: ReportInputs) -> list[object]:
 def tabulate_facts(
     tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Mapping[str, str] = _NO_ARMS
 ) -> list[Table]:
-    """Facts that servers and hosts reported, one row each; nested names joined by dots.
-
-    What stands below the `arms`, given with their readable names, has a column for each. A setting that was
-    asked for and read back takes one row, with who asked for it. A list of records is a table of its own.
-    """
+    """Facts as reported, a row each, a column for each of `arms`; a list of records is a table of its own."""
     records = {key: value for key, value in (tree or {}).items() if _are_records(value)}
     tree = {key: value for key, value in (tree or {}).items() if key not in records}
     sides = {arm: dict(_flatten_facts(tree["arms"][arm])) for arm in arms if arm in tree["arms"]}
@@ -167,11 +163,7 @@ def _format_value(value: Any) -> str:
 
 
 def tabulate_loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Table]:
-    """Loading time of each copy of the data, as a table; none if it was not timed.
-
-    `dataset` is the content of `dataset.json`: `loads` by arm with `index` and `seconds`, `tables` and
-    `table_size`. `names` are those of the arms.
-    """
+    """Loading time of each copy of the data by dataset.json, with the arms' `names`; none if not timed."""
     loads: Mapping[str, Mapping[str, Any]] = (dataset or {}).get("loads") or {}
     if not dataset or not loads:
         return []

@@ -84,9 +84,6 @@ ORDER = {False: 0, True: 1, None: 2}
 
 
 def render_badge(word: str) -> Html:
-    """Write a label, verdict or result as a badge, with the word as the class that the page's style colours.
-
-    A word that no finding or audit may say has no class of its own: nothing unknown can look like a verdict.
-    """
+    """Write a word as a badge; one that no finding or audit says has no class, and looks like no verdict."""
     is_ours = word in (*LABELS, *VERDICTS, *RESULTS.values())
     return make_element("span", word, class_=f"badge {make_slug(word)}" if is_ours else "badge")

@@ -1,10 +1,4 @@
-"""Style of figures: colours, markers, type.
-
-Every colour has a light and a dark value. Figures are drawn with the light ones; `svg.write` then replaces
-each by a CSS variable, so that a figure follows the reader's colour scheme and stays light on paper. Both
-sets have a contrast of at least 3:1 with their background. The first arms differ for readers with any common
-colour blindness (hues close to Okabe and Ito's palette), and the marker tells arms apart without colour.
-"""
+"""Style of figures: markers, and colours for light and dark, also for the colour-blind (Okabe and Ito)."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager

@@ -73,11 +73,7 @@ def _model_key(processor: Processor) -> str:
 
 
 def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Signature of an arm among those of any study, by its facts: proxy, network,
-    service, neighbour and so on; what is not there is left out.
-
-    Ports, paths, hashes and versions are not in it, so that arms of several studies and sites compare.
-    """
+    """Signature of an arm by its facts, comparable over studies and sites: no ports, paths or versions."""
     engine, proxy, site = (facts.get(part) or {} for part in ("engine", "proxy", "site"))
     cpu: Mapping[str, Any] = facts.get("cpu") or {}
     zones: Mapping[str, Any] = facts.get("zones") or (engine.get("cluster") or {}).get("zones") or {}

@@ -8,16 +8,9 @@ from typing import Any, Literal
 from scipy.special import stdtrit
 
 from benchbook.compare.text import cpu_models, labels
+from benchbook.core.artifacts import findings as parts
 from benchbook.core.artifacts.bottlenecks import Causes, CellCosts
-from benchbook.core.artifacts.findings import (
-    BlocksNeeded,
-    ByThreads,
-    Contrast,
-    Depends,
-    FindingData,
-    Findings,
-    LevelContrast,
-)
+from benchbook.core.artifacts.findings import ByThreads, FindingData, Findings, LevelContrast
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect
 from benchbook.core.util import number_format
 from benchbook.core.util.estimate import Estimate
@@ -79,7 +72,7 @@ class ResultRow:
     elsewhere: Elsewhere | None = None
     bottleneck: str = ""
     is_aa: bool = False
-    more_blocks: BlocksNeeded | None = None
+    more_blocks: parts.BlocksNeeded | None = None
 
     @property
     def name(self) -> str:
@@ -165,7 +158,7 @@ def depends_on_threads(finding: FindingData) -> bool:
 
 
 def has_mean_row(
-    label: str, levels: Sequence[LevelContrast], has_headline: bool, test: Depends | None
+    label: str, levels: Sequence[LevelContrast], has_headline: bool, test: parts.Depends | None
 ) -> bool:
     """True if one row may stand for all thread levels: none is decided differently, nor shown to differ."""
     decided = {part.label for part in levels if part.label in DECIDED}
@@ -184,12 +177,13 @@ def rows_of_finding(
     levels = [part for part in finding.at_levels if part.effect is not None]
     names, arms = finding.names, (finding.baseline, finding.treatment)
     of = finding.id, names.treatment, names.baseline, names.workload, finding.metric
+    costs = {(cell.workload, cell.arm, cell.threads): cell for cell in (causes.cells if causes else ())}
     for threads, part in _parts_of(finding, levels):
         label, notes = _decide_label(finding, part, len(levels) or 1)
         whole = contrast.whole if contrast and len(finding.threads) == 1 else None
         effect = contrast and (contrast.at(threads) or whole)
         elsewhere = describe_elsewhere(effect, recorded) if effect and recorded else None
-        cells = [_find_cell(causes, finding, arm, threads) for arm in arms]
+        cells = [costs.get((finding.workload, arm, threads)) for arm in arms]
         rate = cells[0].qps.value if cells[0] and finding.metric == "qps" else None
         # `server`, or by arm `server → none` if the two differ.
         saturated = [*map(_saturated_parts, cells)]
@@ -230,11 +224,7 @@ def _decide_label(
 
 
 def _decide_wide(finding: FindingData, estimate: Estimate, comparisons: int) -> tuple[str, tuple[str, ...]]:
-    """Label and reason where an interval is of no use.
-
-    Where only the size is unknown, the direction is kept: an interval that is too wide to be of use, but lies
-    on one side of zero even at a level that is divided by the number of comparisons.
-    """
+    """Label and reason of an interval of no use; a side of zero that all comparisons leave is kept."""
     is_noisy = _is_noisy(finding)
     sign = 0 if is_noisy or _is_heavy(finding) else _sign_among(estimate, comparisons)
     if sign:
@@ -300,12 +290,6 @@ def describe_elsewhere(effect: PooledEffect, recorded: MetaAnalysis) -> Elsewher
     observed = sum(each.effect is not None for each in effect.sessions)
     mean = Estimate(effect.effect, effect.low, effect.high, recorded.level, effect.k)
     return Elsewhere(mean, *span, effect.standing, observed, effect.processors, effect.elsewhere)
-
-
-def _find_cell(causes: Causes | None, finding: Contrast, arm: str, threads: int | None) -> CellCosts | None:
-    where = (finding.workload, arm, threads)
-    cells = causes.cells if causes else ()
-    return next((cell for cell in cells if (cell.workload, cell.arm, cell.threads) == where), None)
 
 
 def _saturated_parts(cell: CellCosts | None) -> str:

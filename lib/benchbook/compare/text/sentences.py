@@ -20,11 +20,7 @@ SHOWN = ("higher", "lower")
 
 
 def render_paragraphs(template: str, **values: object) -> list[str]:
-    """Text of a template of `templates`, such as `quiet.j2`: one string a paragraph.
-
-    A paragraph ends at a blank line or before a bullet (•), and its lines are joined. A name that the
-    template uses and that is not given is an error.
-    """
+    """Paragraphs of a template's text, each on one line; a blank line or a bullet (•) ends one."""
     text = _wording_templates().get_template(template).render(values)
     return [part for item in re.split(r"\n[ \n]*\n|•", text) if (part := _on_one_line(item).strip(" "))]
 
