@@ -23,28 +23,17 @@ def test_without_a_record_it_says_what_makes_one():
     assert story.draw_forest(NOTHING).rows == () and story.tabulate_labels(NOTHING).rows == []
 
 
-def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carries():
+def test_effects_of_several_sessions_are_counted_by_how_far_they_carry_and_drawn_where_shown():
     """Log ratios of −0.2 and −0.21 on two occasions: both lost a fifth, one direction."""
-    found = pool_sessions("made", sessions(-0.2, -0.21))
-    seen = replace(NOTHING, pooled={"made": found})
-    counted = {
-        row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.tabulate_labels(seen).rows
-    }
-    assert sum(counted.values()) == len(list(on_throughput([found])))
-    (row,) = story.draw_forest(seen).rows
-    assert row.name == "HAProxy on point selects (made)" and len(row.dots) == 2
-    (line,) = story.draw_forest(seen).table.rows
-    assert line[:4] == ["HAProxy", "point selects", "all", "made"]
-    assert line[4].startswith("−19") and line[5].startswith("seen: −19 to −18")
-    assert "2 sessions" in story.render_opening(seen).text.replace("\N{NO-BREAK SPACE}", " ")
-
-
-def test_what_no_session_shows_is_counted_as_not_shown_and_not_drawn():
-    apart = pool_sessions("made", sessions(0.05, -0.05, error=0.02))
-    seen = replace(NOTHING, pooled={"made": apart})
-    (row,) = story.tabulate_labels(seen).rows
-    assert "not shown" in row[0].text and row[1] == 1
-    assert story.draw_forest(seen).rows == ()
+    alike, apart = sessions(-0.2, -0.21), sessions(0.05, -0.05, error=0.02)
+    shown = []
+    for several in (alike, apart):
+        pooled = pool_sessions("made", several)
+        seen = replace(NOTHING, pooled={"made": pooled})
+        shown += [story.render_opening(seen), story.tabulate_labels(seen), story.draw_forest(seen)]
+        shown.append(story.draw_forest(seen).table)
+        assert sum(row[1] for row in story.tabulate_labels(seen).rows) == len([*on_throughput([pooled])])
+    assert_page("story.txt", *shown)
 
 
 def test_what_was_measured_for_all_sources_is_told_on_each_page(

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from functools import cache
 from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
@@ -14,17 +13,17 @@ from typing import Any
 
 import nbformat
 from bs4 import BeautifulSoup, Tag
-from nbconvert import HTMLExporter
-from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
-from traitlets.config import Config
 
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.plural import count
-from benchbook.show.markup import Html, make_element, make_slug, show_invisible, strip_control
+from benchbook.show.markup import Html, make_element, make_slug, show_invisible
 from benchbook.show.sanitize import sanitize_html
+from benchbook.show.templating import TEMPLATES, render_template
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_FOLDER = TEMPLATES / "page"
+_RENDERER = IPythonRenderer(escape=False, exclude_anchor_links=True)
 _SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
@@ -65,25 +64,30 @@ def render_html(
     link of other pages) on top. `edited` files of the code were changed since the commit: foot and doubts
     say so. Raises ValueError for a picture without alt text: not every reader sees it.
     """
-    notebook = canonical_notebook(notebook, root)
+    notebook = _mask_outputs(notebook, root)
     _check_pictures(notebook)
     made_by = commit and commit + (f", with {count(edited, 'changed file')}" if edited else "")
     provenance = {"benchbook": version("benchbook"), "study": study, "commit": made_by}
-    script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
-    body, _ = _make_exporter().from_notebook_node(
-        notebook,
-        resources={
-            "page": {
-                "title": title or "",
-                "crumbs": crumbs,
-                "provenance": {key: value for key, value in provenance.items() if value},
-                "style": (_TEMPLATES / "page" / "style.css").read_text(encoding="utf-8"),
-                "script": script,
-                "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
-            }
-        },
+    style, script = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "sort.js"))
+    body = render_template(
+        "page.html.j2",
+        cells=notebook.cells,
+        title=title or "",
+        crumbs=crumbs,
+        made_by={key: value for key, value in provenance.items() if value},
+        style=Html(style),
+        script=Html(script),
+        script_hash=_encode(hashlib.sha256(script.encode()).digest()),
+        kinds=_SHOWN,
+        base64=lambda text: _encode(text.encode()),
+        sanitize=lambda html: Html(sanitize_html(html)),
+        markdown=lambda text: Html(sanitize_html(MarkdownWithMath(renderer=_RENDERER).render(text))),
     )
-    return _finish_page(body, title, edited_code(commit, edited) if edited else "")
+    return _finish_page(f"{body.text}\n", title, edited_code(commit, edited) if edited else "")
+
+
+def _encode(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
 def edited_code(commit: str | None, edited: int) -> str:
@@ -91,33 +95,6 @@ def edited_code(commit: str | None, edited: int) -> str:
     since = f"{f'commit {commit}' if commit else 'the last commit'} with {count(edited, 'changed file')}"
     remedy = "No commit has that code: commit it and render the page again."
     return f"This page was made by {since} in its code. {remedy}"
-
-
-class _Exporter(HTMLExporter):
-    """nbconvert's HTML with our template; every output passes `sanitize_html`."""
-
-    exclude_anchor_links = True
-    template_name = "page"
-
-    def __init__(self, **settings: object) -> None:
-        super().__init__(extra_template_basedirs=[str(_TEMPLATES)], **settings)
-        self.register_filter("sanitized", sanitize_html)
-        self.register_filter("plain", strip_control)
-        # No notebook here has widgets.
-        self.register_filter("filter_data_type", WidgetsDataTypeFilter(notebook_metadata={}, parent=self))
-
-    # The first of nbconvert's exporters returns a notebook, and those that write text return text, as here.
-    def from_notebook_node(  # type: ignore[override]
-        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
-    ) -> tuple[str, dict[str, Any]]:
-        """Skip nbconvert's last step: it gives pictures an empty alt text, and such pictures are refused."""
-        return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kw)
-
-
-@cache
-def _make_exporter() -> _Exporter:
-    """The exporter, with templates compiled once."""
-    return _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
 
 
 def _check_pictures(notebook: NotebookNode) -> None:
@@ -224,7 +201,6 @@ def _insert_contents(soup: BeautifulSoup) -> None:
     (second.find_parent("section") or second).insert_before(nav.extract())
 
 
-_KEPT_CELL = ("tags", "alt")
 _MASKS = (
     (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),  # where an object lived
     (re.compile(r"ipykernel_\d+(?:/\d+\.py)?"), "ipykernel"),  # the kernel's process and cell files
@@ -232,29 +208,16 @@ _MASKS = (
 )
 
 
-def canonical_notebook(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
-    """Copy a notebook without what changes with each execution; `root` becomes a dot, HTML stays as it is."""
+def _mask_outputs(notebook: NotebookNode, root: Path | None) -> NotebookNode:
+    """Copy a notebook; what changes with each execution is masked in its texts, and HTML stays as it is."""
     clean = copy.deepcopy(notebook)
-    clean.metadata = NotebookNode(
-        kernelspec={"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    )
-    clean.nbformat, clean.nbformat_minor = 4, 5
-    for number, cell in enumerate(clean.cells, 1):
-        cell["id"] = f"cell-{number}"
-        cell.metadata = NotebookNode({key: cell.metadata[key] for key in _KEPT_CELL if key in cell.metadata})
-        if cell.cell_type != "code":
-            continue
-        cell.execution_count = None
-        for output in cell.outputs:
-            if "execution_count" in output:
-                output.execution_count = None
-            if output.output_type == "stream":
-                output.text = _mask_text(output.text, root)
-            elif output.output_type == "error":
-                output.traceback = [_mask_text(line, root) for line in output.traceback]
-                output.evalue = _mask_text(output.evalue, root)
-            elif "text/plain" in output.data:
-                output.data["text/plain"] = _mask_text(output.data["text/plain"], root)
+    for output in (output for cell in clean.cells for output in cell.get("outputs", [])):
+        if output.output_type == "stream":
+            output.text = _mask_text(output.text, root)
+        elif output.output_type == "error":
+            output.traceback = [_mask_text(line, root) for line in output.traceback]
+        elif "text/plain" in output.data:
+            output.data["text/plain"] = _mask_text(output.data["text/plain"], root)
     return clean
 
 

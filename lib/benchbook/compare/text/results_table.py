@@ -177,7 +177,8 @@ def rows_of_finding(
     levels = [part for part in finding.at_levels if part.effect is not None]
     names, arms = finding.names, (finding.baseline, finding.treatment)
     of = finding.id, names.treatment, names.baseline, names.workload, finding.metric
-    costs = {(cell.workload, cell.arm, cell.threads): cell for cell in (causes.cells if causes else ())}
+    costs: dict[tuple[str, str, int | None], CellCosts] = {}
+    costs |= {(cell.workload, cell.arm, cell.threads): cell for cell in (causes.cells if causes else ())}
     for threads, part in _parts_of(finding, levels):
         label, notes = _decide_label(finding, part, len(levels) or 1)
         whole = contrast.whole if contrast and len(finding.threads) == 1 else None
