@@ -72,12 +72,7 @@ def render_tables(audit: Audit) -> Html:
 
 
 def _split_heading(heading: str, unit: str) -> tuple[str, str]:
-    """Heading of a CSV file in plain words, and its unit if the heading does not name it.
-
-    >>> (_split_heading("latency_avg_ms", "ms"), _split_heading("v6_1_0_tps", "1/s"),
-    ...  _split_heading("cpu_proxy_pct", "cores"))
-    (('latency avg', 'ms'), ('v6.1.0 TPS', ''), ('cpu proxy', 'cores'))
-    """
+    """Heading of a CSV file in plain words, and its unit if the heading does not name it."""
     label = re.sub(r"(?<=\d)_(?=\d)", ".", heading)
     label = re.sub(rf"_(?:{re.escape(unit)}|pct)$", "", label) if unit else label
     rate = re.search(r"(?:^|_)(qps|tps)$", label)

@@ -4,38 +4,31 @@ import re
 
 from bleach.sanitizer import Cleaner
 
-_TEXT = (
-    "a", "abbr", "b", "br", "code", "del", "em", "i", "kbd", "q", "s", "small", "span", "strong", "sub",
-    "sup",
-)  # fmt: skip
-_BLOCKS = (
-    "blockquote", "details", "div", "h1", "h2", "h3", "h4", "hr", "p", "pre", "section", "summary", "u",
-)  # fmt: skip
-_LISTS = ("dd", "dl", "dt", "figcaption", "figure", "img", "li", "ol", "time", "ul", "var")
-_TABLES = ("caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr")
+_PLAIN = frozenset((
+    "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del",
+    "details", "div", "dl", "dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "hr", "i",
+    "img", "kbd", "li", "ol", "p", "pre", "q", "s", "section", "small", "span", "strong", "sub",
+    "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "u", "ul",
+    "var",
+))  # fmt: skip
 _FORMULAS = (
     "math", "mfrac", "mi", "mn", "mo", "mrow", "msqrt", "msub", "msubsup", "msup", "mtext", "munderover",
 )  # fmt: skip
-_PLAIN = frozenset((*_TEXT, *_BLOCKS, *_LISTS, *_TABLES))
-_EVERYWHERE = frozenset(
-    ("aria-hidden", "aria-label", "class", "dir", "id", "lang", "role", "tabindex", "title")
-)
+_EVERYWHERE = ("aria-hidden", "aria-label", "class", "dir", "id", "lang", "role", "tabindex", "title")
 _OWN = {
-    "a": frozenset(("href",)),
-    "img": frozenset(("alt", "height", "src", "width")),
-    "col": frozenset(("span",)),
-    "details": frozenset(("open",)),
-    "math": frozenset(("display",)),
-    "ol": frozenset(("start",)),
-    "td": frozenset(("colspan", "rowspan", "headers")),
-    "th": frozenset(("colspan", "rowspan", "headers", "scope")),
+    "a": ("href",),
+    "img": ("alt", "height", "src", "width"),
+    "col": ("span",),
+    "details": ("open",),
+    "math": ("display",),
+    "ol": ("start",),
+    "td": ("colspan", "rowspan", "headers"),
+    "th": ("colspan", "rowspan", "headers", "scope"),
 }
 _PICTURE = re.compile(r"data:image/(?:svg\+xml|png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
 _LINK = re.compile(r"(?:https?://|mailto:|[^:]*(?:[/?#]|\Z))", re.IGNORECASE)
 # Notebooks' own tables bring a style sheet: its text is no content and goes whole before the rest is cleaned.
 _STYLE = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.IGNORECASE | re.DOTALL)
-
-
 # Text and the one tag behind it, as our own tables have them. In addresses nothing is written as a code.
 _PIECE = re.compile(
     r"(?:[^<>&\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|&(?:amp|lt|gt|quot|\#x27|\#3[49]);)*+"
@@ -80,7 +73,7 @@ def _is_allowed(tag: str, name: str, value: str) -> bool:
 
 
 _CLEANER = Cleaner(
-    tags={*_TEXT, *_BLOCKS, *_LISTS, *_TABLES, *_FORMULAS},
+    tags={*_PLAIN, *_FORMULAS},
     attributes=_is_allowed,
     protocols=frozenset(("data", "http", "https", "mailto")),
     strip=False,

@@ -66,11 +66,7 @@ def is_again(arm: str) -> bool:
 
 
 def shorten_name(name: object, length: int = 30) -> str:
-    """Shorten a name that would not fit on a figure; the second name of an arm still ends in `again`.
-
-    >>> shorten_name("direct connections again", 18)
-    'direct conn… again'
-    """
+    """Shorten a name that would not fit on a figure; the second name of an arm still ends in `again`."""
     text = str(name)
     end = "… again" if text.endswith(" again") else "…"
     return text if len(text) <= length else text[: length - len(end)] + end

@@ -1,17 +1,24 @@
 """Names that a stranger reads without knowing this project's words."""
 
-import pytest
+from pathlib import Path
 
-from benchbook.compare.text import labels
+from ruamel.yaml import YAML
+
+from benchbook.compare.text import labels, sentences
+from benchbook.compare.text.cpu_models import model_keys, name_processor, parse_processor
+from benchbook.show import audit_page, theme
+
+CASES = YAML(typ="safe").load(Path(__file__).parents[2] / "data" / "names.yaml")
+OTHERS = {
+    "cores_used": sentences.cores_used,
+    "shorten_name": theme.shorten_name,
+    "name_processor": lambda text: name_processor(parse_processor(text)),
+    "model_keys": lambda *texts: model_keys([*map(parse_processor, texts)]),
+    "_split_heading": lambda *of: [*audit_page._split_heading(*of)],
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "access", "said"),
-    [
-        ("tiproxy-2", "tiproxy", "TiProxy-2"),
-        ("direct", "service", "direct"),
-        ("haproxy_again", "haproxy", "HAProxy again"),
-    ],
-)
-def test_an_arm_is_called_by_what_it_is_known_to_be(name, access, said):
-    assert labels.label_arm(name, access) == said
+def test_things_are_called_by_the_names_that_are_known():
+    for name, cases in CASES.items():
+        call = OTHERS.get(name) or getattr(labels, name)
+        assert [[*of, call(*of)] for *of, _ in cases] == cases, name

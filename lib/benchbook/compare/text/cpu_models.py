@@ -22,16 +22,7 @@ def parse_processor(message: str | None) -> Processor:
 
 
 def name_processor(processor: Processor) -> str:
-    """Common name of a processor, with its generation if its own name says too little.
-
-    >>> name_processor(parse_processor("Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"))
-    'Xeon Emerald Rapids'
-    >>> (name_processor(parse_processor("AMD EPYC (family 99, model 7, stepping 1)")),
-    ...  name_processor(parse_processor("AMD EPYC")))
-    ('EPYC model 99/7', 'EPYC')
-    >>> name_processor(parse_processor("AMD EPYC 7763 64-Core Processor (family 25, model 1, stepping 1)"))
-    'EPYC 7763'
-    """
+    """Common name of a processor, with its generation if its own name says too little."""
     short = " ".join(_NOISE.sub(" ", processor.name).split()) or processor.name
     if processor.family is None or processor.model is None or re.search(r"\d", short):
         return short
@@ -46,14 +37,7 @@ def may_be_same(processor: Processor, other: Processor) -> bool:
 
 
 def model_keys(processors: Sequence[Processor]) -> list[str]:
-    """Keys of the processor models, one for each processor in the order given: equal keys, one model.
-
-    A name alone counts as the first known model of that name, for it may be that one.
-
-    >>> (model_keys([parse_processor("EPYC (family 25, model 1, stepping 1)"), parse_processor("EPYC"),
-    ...  parse_processor("Xeon")]))
-    ['25/1/1', '25/1/1', 'Xeon']
-    """
+    """Keys of processors' models in their order; a name alone may be the first known model of that name."""
     keys_by_name: dict[str, str] = {}
     for each in processors:
         if key := _model_key(each):

@@ -40,17 +40,7 @@ def readable_names(study: StudySpec) -> DisplayNames:
 
 
 def label_arm(name: str, access: str | None = None, network: str | None = None) -> str:
-    """Readable name of an arm; a proxy's is written out only if the arm's `access` is that proxy.
-
-    >>> label_arm("haproxy", "haproxy"), label_arm("direct", "direct"), label_arm("haproxy", "direct")
-    ('HAProxy', 'direct connections', 'haproxy')
-    >>> (label_arm("pod", "direct", "pod"), label_arm("host", "direct", "host"),
-    ...  label_arm("pod", "haproxy", "pod"))
-    ('pod network', 'host network', 'pod')
-    >>> (label_arm("service", "service"), label_arm("load-balancer", "load_balancer"),
-    ...  label_arm("service", "direct"))
-    ('Service', 'load balancer', 'service')
-    """
+    """Readable name of an arm; a proxy's is written out only if the arm's `access` is that proxy."""
     if name.endswith(AGAIN):
         return f"{label_arm(name.removesuffix(AGAIN), access, network)} again"
     if name == network and access in ("direct", None):
@@ -65,23 +55,14 @@ def label_arm(name: str, access: str | None = None, network: str | None = None) 
 
 
 def label_workload(name: str, script: str | None = None) -> str:
-    """Description of a workload's content; a name of the study's own stays beside it.
-
-    >>> (label_workload("oltp_read_write"), label_workload("rows_10", "select_random_ranges"),
-    ...  label_workload("mine"))
-    ('read-write transactions', 'selects of random ranges (rows_10)', 'mine')
-    """
+    """Description of a workload's content; a name of the study's own stays beside it."""
     if name in WORKLOADS:
         return WORKLOADS[name]
     return f"{WORKLOADS[script]} ({name})" if script in WORKLOADS else name
 
 
 def label_metric(name: str) -> str:
-    """Name of a metric, or of one over another, as a sentence writes it.
-
-    >>> label_metric("latency_p95_ms"), label_metric("cpu_tidb_pct / qps"), label_metric("waits_us")
-    ('p95 latency', 'CPU use of TiDB over QPS', 'waits us')
-    """
+    """Name of a metric, or of one over another, as a sentence writes it."""
     return " over ".join(METRICS.get(text) or label_key(text) for text in name.split(" / "))
 
 
@@ -91,20 +72,12 @@ def name_metric(metric: str) -> str:
 
 
 def label_key(name: str) -> str:
-    """Name of a key of cells in a sentence.
-
-    >>> label_key("threads_per_server"), label_key("vcpus")
-    ('threads per server', 'vCPUs')
-    """
+    """Name of a key of cells in a sentence."""
     return KEYS.get(name, name.replace("_", " "))
 
 
 def label_place(where: str) -> str:
-    """Place of a cell as readers name it.
-
-    >>> label_place("workload oltp_point_select, threads 150")
-    'point selects, 150 threads'
-    """
+    """Place of a cell as readers name it."""
     named = re.sub(r"\bworkload (\w+)", lambda result: label_workload(result[1]), where)
     return re.sub(r"\bthreads (\d+)", r"\1 threads", named)
 
@@ -128,20 +101,12 @@ def label_by_name(findings: Findings, kind: Kind) -> dict[str, str]:
 
 
 def strip_article(name: str) -> str:
-    """Readable name without the article that it has inside a sentence.
-
-    >>> strip_article("the c2 machine"), strip_article("TiDB 6.6")
-    ('c2 machine', 'TiDB 6.6')
-    """
+    """Readable name without the article that it has inside a sentence."""
     return name.removeprefix(ARTICLE)
 
 
 def in_sentence(name: str) -> str:
-    """An arm's readable name as it stands inside a sentence.
-
-    >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("the c2 machine")
-    ('the pod network', 'direct connections', 'the c2 machine')
-    """
+    """An arm's readable name as it stands inside a sentence."""
     return (
         f"{ARTICLE}{name}"
         if not name.startswith(ARTICLE) and name.removesuffix(" again").endswith(WITH_ARTICLE)
@@ -150,11 +115,7 @@ def in_sentence(name: str) -> str:
 
 
 def name_effect(treatment: str, workload: str, metric: str = "qps", threads: int | None = None) -> str:
-    """Name of an effect by readable names.
-
-    >>> name_effect("HAProxy", "point selects", "latency_p95_ms", 8)
-    'HAProxy on point selects, p95 latency, 8\xa0threads'
-    """
+    """Name of an effect by readable names."""
     at = "" if threads is None else f", {format_count(threads, 'thread')}"
     return f"{strip_article(treatment)} on {workload}{beside_queries(metric)}{at}"
 
@@ -171,13 +132,7 @@ def beside_queries(metric: str) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """Begin a sentence with a capital, unless it begins with a name that is written otherwise.
-
-    >>> sentence_case("the pod network served"), sentence_case("best-effort served")
-    ('The pod network served', 'Best-effort served')
-    >>> sentence_case("p95 latency was"), sentence_case("v5.0 served"), sentence_case("eBPF served")
-    ('P95 latency was', 'v5.0 served', 'eBPF served')
-    """
+    """Begin a sentence with a capital, unless it begins with a name that is written otherwise."""
     first = text.partition(" ")[0]
     is_word = first.islower() and first.replace("-", "").isalpha()
     return text[:1].upper() + text[1:] if is_word or text.startswith(tuple(METRICS.values())) else text

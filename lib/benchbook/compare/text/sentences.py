@@ -66,11 +66,7 @@ NOTHING = 0.005
 
 
 def cores_used(value: float) -> str:
-    """Number of cores used, in words; a number that rounds to nothing is not called nothing.
-
-    >>> cores_used(0.214), cores_used(0.004)
-    ('0.21 cores', 'less than 0.01 cores')
-    """
+    """Number of cores used, in words; a number that rounds to nothing is not called nothing."""
     text = f"{value:.2f}"
     return "less than 0.01 cores" if text == "0.00" else f"{text} cores"
 
