@@ -32,11 +32,10 @@ _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 
 @dataclass(frozen=True)
 class MeasuredStudy:
-    """A study with findings: one that is recorded in git, or one that was measured in this clone.
+    """A study with findings: recorded in git, or measured in this clone.
 
-    `illustrates` has the claims that each arm shows without judging them. `doubts` are those with which a
-    study was recorded. `place` says in a few words where it was measured, `stands_in` what the arms of the
-    study stand in for. `explained` are the findings of the sessions that tell why, the newest first.
+    `illustrates` are claims by arm that shows them unjudged, `stands_in` what arms stand in for, `doubts`
+    those that it was recorded with, `explained` findings of sessions that tell why, the newest first.
     """
 
     name: str

@@ -54,12 +54,9 @@ class Notes:
 class Table:
     """A table with its heading; shows itself in a notebook.
 
-    Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is shown in
-    place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach; so
-    does a long one, unless it `is_whole` because it is to be seen at a glance. The caption stands above the
-    box, so that it does not scroll away. A column that says the same in every row is a line of the caption
-    instead, and an empty one is left out. One that `is_compared`, a row a session, has them as columns while
-    they are fewer than what is compared.
+    A row begins with its heading. What is wide scrolls in a box of its own, and so does what is long,
+    unless it `is_whole`. A column that says the same in every row is a line of the caption instead, and an
+    empty one is left out. One that `is_compared` has its rows as columns while they are the fewer.
     """
 
     anchor: str
