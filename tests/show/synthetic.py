@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,8 @@ def evidence(
     runs = _runs(random, blocks, treatment, workloads or WORKLOADS)
     reasons = "V10 ledger: Com_select 41 more than counted; V20 pause: no tick for 612 ms"
     voids = runs.loc[[9, 8], ["run_id", "block", "arm", "workload", "threads"]].reset_index(drop=True)
-    voids = voids.assign(
-        attempt=1,
-        status=["invalid", "partner"],
-        folder=[f"void/{run_id}.a1" for run_id in voids["run_id"]],
-        reasons=[reasons, "partner of a voided run"],
-    )
+    told = {"status": ["invalid", "partner"], "reasons": [reasons, "partner of a voided run"]}
+    voids = voids.assign(attempt=1, folder="void/" + voids["run_id"] + ".a1", **told)
     return ReportInputs(
         name="quick",
         folder=Path("data/quick"),
@@ -51,14 +48,11 @@ def evidence(
 
 def _runs(random: np.random.Generator, blocks: int, treatment: str, workloads: dict) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    for block in range(1, blocks + 1):
-        for workload, (base, statements) in workloads.items():
-            for threads in THREADS:
-                again = workload == next(iter(workloads)) and threads == 4
-                for arm in ARMS if again else list(ARMS)[:2]:
-                    rows.append(
-                        _run(random, block, workload, base, statements, threads, arm, len(rows), treatment)
-                    )
+    for block, workload, threads in product(range(1, blocks + 1), workloads, THREADS):
+        again = workload == next(iter(workloads)) and threads == 4
+        for arm in ARMS if again else list(ARMS)[:2]:
+            of = block, workload, *workloads[workload], threads, arm
+            rows.append(_run(random, *of, len(rows), treatment))
     return runs_of(rows)
 
 
@@ -127,32 +121,19 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> Fin
 def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -> FindingData:
     own = runs[(runs["workload"] == workload) & runs["arm"].isin([baseline, treatment])]
     wide = own.assign(log=np.log(own["qps"])).pivot(index="block", columns=["threads", "arm"], values="log")
-    ratios = pd.DataFrame(
-        {
-            threads: wide[threads][treatment] - wide[threads][baseline]
-            for threads in THREADS
-            if treatment in wide.get(threads, {})
-        }
-    )
+    present = [threads for threads in THREADS if treatment in wide.get(threads, {})]
+    ratios = pd.DataFrame({at: wide[at][treatment] - wide[at][baseline] for at in present})
+    n = len(ratios)
+    about = {at: {"threads": at, "n": n, **_ends(ratios[at], 0.98)} for at in present}
+    levels = [{"q": 0.01, **about[at], **_ends(ratios[at], 0.95), "level": 0.95} for at in present]
+    decided = [{**of, "level": 0.98, "label": _label(of), "note": None} for of in about.values()]
     ends = _ends(ratios.mean(axis=1), 0.98)
-    levels = [
-        {"threads": threads, "level": 0.95, "n": len(ratios), "q": 0.01, **_ends(ratios[threads], 0.95)}
-        for threads in ratios
-    ]
-    decided = [
-        {**_level(ratios[threads]), "threads": threads, "n": len(ratios), "note": None} for threads in ratios
-    ]
     made = TOLD["finding"] | {
         "id": f"{workload}.{treatment}.qps", "workload": workload, "baseline": baseline,
-        "treatment": treatment, "threads": list(ratios), **ends, "n": len(ratios), "label": _label(ends),
+        "treatment": treatment, "threads": present, **ends, "n": n, "label": _label(ends),
         "levels": decided, "by_threads": levels, "runs": list(own["run_id"]), "pairs": len(own) // 2,
     }  # fmt: skip
     return finding(**made)
-
-
-def _level(ratios: pd.Series) -> dict[str, Any]:
-    ends = _ends(ratios, 0.98)
-    return {**ends, "level": 0.98, "label": _label(ends)}
 
 
 def _label(ends: dict[str, float]) -> str:

@@ -14,6 +14,7 @@ from benchbook.compare.text.labels import WORKLOADS
 from tests.browser import opened, started
 from tests.found import changed
 from tests.show import conftest, synthetic
+from tests.show.test_bottleneck_section import OPEN, because, cell
 
 pytestmark = pytest.mark.browser
 
@@ -65,22 +66,12 @@ def test_figures_follow_the_colour_scheme(browser, built, scheme, is_bright):
 
 
 def _causes(workloads: tuple[str, ...]) -> dict[str, Any]:
-    """Return for each workload a cause in a long sentence, and what a query cost each part of both arms."""
-    value = {"value": 40.0, "n": 5}
-    parts = [{"part": one, "busy_cores": value, "a_query": {"cpu_us": value}} for one in ("client", "server")]
-    place = {"parts": ["server"], "cores": 1, "used": {"value": 1.0, "n": 5}, "is_full": True}
-    about = {"threads": 16, "qps": value}
-    cells = [
-        {**about, "workload": one, "arm": arm, "latency_us": None, "parts": parts, "places": [place]}
-        for one in workloads
-        for arm in ("direct", "haproxy")
-    ]
+    """For each workload a cause in a long sentence, and what a query cost the server with both arms."""
     told = "server CPU-bound; its CPU time per query rises by {} % with HAProxy"
-    empty = {"full": {}, "cost": {}, "added_latency_us": None, "added_cpu_us": None}
+    cells = [cell(arm, cpu_us=40.0) | {"workload": one} for one in workloads for arm in ("direct", "haproxy")]
     contrasts = [
-        {**about, **empty, "workload": one, "treatment": "haproxy", "quantity": "capacity", "sentence": said}
+        OPEN | because(told.format(place)) | {"workload": one, "quantity": "capacity"}
         for place, one in enumerate(workloads)
-        for said in [told.format(place)]
     ]
     return {"level": 0.98, "cells": cells, "contrasts": contrasts, "physics": []}
 

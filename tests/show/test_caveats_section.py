@@ -57,9 +57,8 @@ def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
     runs = made.runs.assign(order="turns", turn_ms=50, turns=60, active_s=3.0, stopped="client")
     runs.loc[runs["arm"] == "haproxy", "stopped"] = "client, proxy"
     runs = runs.assign(latency_p99_ms=float("nan"))
-    said = _by_name(changed(made.findings, turns=interleaved_runs.summarize_turns(runs, {})), runs)[
-        "Turns"
-    ].text
+    turns = changed(made.findings, turns=interleaved_runs.summarize_turns(runs, {}))
+    said = _by_name(turns, runs)["Turns"].text
     assert "these stand still: client of direct connections; client and proxy of HAProxy." in said
     assert "too low by a factor of the number of arms" in said and "percentiles are left out" in said
     assert "Turns" not in _by_name(made.findings, made.runs)

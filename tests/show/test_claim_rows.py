@@ -89,16 +89,13 @@ def test_every_number_of_the_record_that_a_claim_asks_for_stands_in_its_own_row(
         for row in rows:
             line = row.line.replace("\xa0", " ")
             assert line.startswith(f"{row.where}, {row.metric}: ") and row.answer.metric
-            shown = re.findall(
-                r"[−+]?\d[\d,]*\.?\d*(?:e[-+]\d+)?", line[len(f"{row.where}, {row.metric}: ") :]
-            )
+            told = line.removeprefix(f"{row.where}, {row.metric}: ")
+            shown = re.findall(r"[−+]?\d[\d,]*\.?\d*(?:e[-+]\d+)?", told)
             numbers = [float(text.replace("−", "-").replace(",", "")) for text in shown]
             factor = 100 if row.part.scale == "share" else 1
             low, high = row.part.estimate.ends or (None, None)
-            between = (
-                [] if low is None else [100 * row.answer.level, factor * low, factor * high, row.answer.n]
-            )
-            due = [factor * row.part.value, *between]
+            due = [factor * row.part.value]
+            due += [] if low is None else [100 * row.answer.level, factor * low, factor * high, row.answer.n]
             assert numbers == pytest.approx(due, rel=6e-4, abs=0.051), line
             if row.answer.judged and row.part.decides:
                 outcomes = {"confirmed": "inside", "contradicted": "outside"}

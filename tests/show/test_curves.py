@@ -3,6 +3,7 @@
 import base64
 import math
 import re
+from itertools import pairwise
 
 import pytest
 from bs4 import BeautifulSoup
@@ -50,10 +51,8 @@ def test_the_band_goes_through_both_ends_of_every_level():
     y = [float(one.partition(",")[2]) for one in corners]
     # Upper ends at 1 and 4 threads, then the lower ones at 4 and 1: log ratios of -10, +35, +15 and -30 %.
     logs = [math.log(1 + end) for end in (-0.1, 0.35, 0.15, -0.3)]
-    steps = [(a - b) / (y[1] - y[0]) for a, b in zip(y[1:], y, strict=False)]
-    assert steps == pytest.approx(
-        [(a - b) / (logs[1] - logs[0]) for a, b in zip(logs[1:], logs, strict=False)], abs=0.01
-    )
+    steps, due = ([(b - a) / (of[1] - of[0]) for a, b in pairwise(of)] for of in (y, logs))
+    assert steps == pytest.approx(due, abs=0.01)
 
 
 def test_its_numbers_are_text_beside_the_way_to_its_table():
@@ -79,13 +78,9 @@ def test_what_one_number_tells_of_few_levels_stays_in_the_forest():
 
 
 def test_each_session_is_a_line_beside_their_mean():
-    made = [
-        session(
-            finding(part(0.0, 0.01), {1: part(-0.2 + more, 0.01), 8: part(0.3 + more, 0.01)}, headline=False),
-            measured=f"2026-11-0{day}T06:00",
-        )
-        for day, more in ((1, 0.0), (2, 0.02))
-    ]
+    levels = [{1: part(-0.2 + more, 0.01), 8: part(0.3 + more, 0.01)} for more in (0.0, 0.02)]
+    several = [finding(part(0.0, 0.01), of, headline=False) for of in levels]
+    made = [session(one, measured=f"2026-11-0{day}T06:00") for day, one in enumerate(several, 1)]
     pooled = pool_sessions("quick", made)
     drawn, ids = curves.over_sessions(pooled)
     assert drawn is not None and ids == {pooled.contrasts[0].id}
