@@ -210,7 +210,7 @@ def test_a_pull_request_is_compared_with_its_base_by_one_command(repo, open_fold
     assert cli.main(words) == gate.EXIT["slower"]
     text = (tmp_path / "gate.md").read_text()
     assert text.startswith("❌ **slower** (oltp_point_select): −"), text
-    assert "●" in text and "baseline base" in text
+    assert "| ▼¹ |" in text and "baseline base" in text, text
     listed = subprocess.run(["git", "worktree", "list"], cwd=repo, capture_output=True, text=True, check=True)
     assert listed.stdout.count("\n") == 1, "nothing of what was built stays"
 
