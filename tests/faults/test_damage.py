@@ -28,10 +28,6 @@ ANYTHING = st.recursive(
 )
 
 
-def cut(text: bytes, where: float) -> bytes:
-    return text[: int(len(text) * where)]
-
-
 def made(base: Path) -> tuple[run_folder.RunFolder, pd.DataFrame]:
     """Write one valid run and its schedule."""
     shutil.rmtree(base, ignore_errors=True)
@@ -77,24 +73,20 @@ def test_a_file_of_a_run_that_holds_something_else_is_named(name, value, tmp_pat
 def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(name, where, tmp_path, inject):
     folder, schedule = made(tmp_path)
     content = (folder.path / name).read_bytes()
-    (folder.path / name).write_bytes(cut(content, where))
+    cut = content[: int(len(content) * where)]
+    (folder.path / name).write_bytes(cut)
     if not content:
         pytest.skip("the file is empty when it is whole")
     inject("F40", f"{name} cut at {100 * where:g} %")
     runs, refused, _ = read(tmp_path, schedule)
     assert runs == [] and refused[0]["status"] == "broken" and name in refused[0]["reasons"]
     said: list[str] = []
-    missing = store.tidy_up(
-        [_planned(schedule)], tmp_path / "raw", tmp_path / "void", validity.judge_run, said.append
-    )
+    where = tmp_path / "raw", tmp_path / "void"
+    # A row of the schedule is as much of a planned run as says which it is.
+    missing = store.tidy_up([schedule.iloc[0]], *where, validity.judge_run, said.append)
     assert len(missing) == 1, "it is run again"
     assert name in "\n".join(said)
-    assert (tmp_path / "void" / f"{folder.name}.a1" / name).read_bytes() == cut(content, where)
-
-
-def _planned(schedule: pd.DataFrame) -> Any:
-    """Return as much of a planned run as says which it is."""
-    return schedule.iloc[0]
+    assert (tmp_path / "void" / f"{folder.name}.a1" / name).read_bytes() == cut
 
 
 @QUICK
@@ -109,7 +101,7 @@ def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(value, tmp_path_fac
     assert voids == []
     assert "unreadable" in [row["status"] for row in refused]
     assert any(note.name in row["reasons"] for row in refused)
-    planned, say = [_planned(schedule)], lambda said: None
+    planned, say = [schedule.iloc[0]], lambda said: None
     assert len(store.tidy_up(planned, base / "raw", base / "void", validity.judge_run, say)) == 1
     assert store.count_attempts(base / "void", folder.name) == 0
 
@@ -135,9 +127,8 @@ def test_a_params_file_or_a_source_with_damage_is_refused_in_words(data: st.Data
     path = room / name
     whole = path.read_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
-    other = data.draw(
-        st.binary(max_size=6) | st.sampled_from([b"\t", b"\0", b": [", b"&a *a", b"!!python/x ", b"- "])
-    )
+    odd = st.sampled_from([b"\t", b"\0", b": [", b"&a *a", b"!!python/x ", b"- "])
+    other = data.draw(st.binary(max_size=6) | odd)
     path.write_bytes(whole[:place] + other + (whole[place + 1 :] if data.draw(st.booleans()) else b""))
     try:
         if name == "params.yaml":

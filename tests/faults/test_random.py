@@ -45,16 +45,11 @@ AGAIN = 10
 def clone(open_folder: Path) -> Iterator[Clone]:
     """A clone that has all but the runs."""
     made = make(open_folder / "random")
-    blocks(made, 1)
+    made.study(blocks=1, port=PORT)
     code, said = made.run("dvc", "repro", "warm-up@tiny", timeout_s=1200)
     assert code == 0, said
     yield made
     assert teardown.tear_down(made.lab).is_clean
-
-
-def blocks(clone: Clone, number: int) -> None:
-    """Write the study with some blocks."""
-    clone.study(blocks=number, port=PORT)
 
 
 def look(clone: Clone) -> list[str]:
@@ -137,7 +132,7 @@ class Struck:
         self.compare()
         if code == 0 and len(self.killed) < KILLS:
             self.blocks += 2
-            blocks(self.clone, self.blocks)
+            self.clone.study(blocks=self.blocks, port=PORT)
         return code
 
     def compare(self) -> None:

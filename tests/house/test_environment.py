@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 
 from tests.house import tree
@@ -90,17 +91,9 @@ def test_set_up_accepts_the_same_pythons():
 
 
 def test_what_is_installed_is_what_is_locked():
-    asked = [
-        (name, version) for name, version, marker in entries() if not marker or Marker(marker).evaluate()
-    ]
-    wrong = {}
-    for name, version in asked:
-        try:
-            installed = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            installed = "absent"
-        if installed != version:
-            wrong[name] = f"{installed}, locked {version}"
+    there = {canonicalize_name(one.name): one.version for one in metadata.distributions()}
+    locked = {name: version for name, version, marker in entries() if not marker or Marker(marker).evaluate()}
+    wrong = {name: there.get(name) for name, version in locked.items() if there.get(name) != version}
     assert not wrong, f"make setup ({sys.executable})"
 
 

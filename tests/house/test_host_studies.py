@@ -18,25 +18,18 @@ PUBLISHED_MINUTES = {
 }
 
 
-def origin(name: str) -> str:
-    return next(one for one in ("tiproxy-haproxy", "tidb-sysbench-howto", "tidb-upgrade") if one in name)
-
-
 def test_no_study_for_hosts_is_left_out():
     found = {name for name in paths.list_studies() if "kind: ssh" in paths.study_paths(name).file.read_text()}
     assert found == set(PUBLISHED_MINUTES)
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
-def test_sizes_and_levels_are_those_that_the_source_prints(name: str):
-    asked, options = tree.study(name), tree.document(origin(name)).sysbench.options
-    assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
-    assert set(asked.threads) <= tree.printed_levels(origin(name)) | {768}
-
-
-@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
-def test_it_takes_no_longer_than_what_was_published(name: str):
+def test_sizes_and_levels_are_those_of_the_source_and_it_takes_no_longer(name: str):
     asked, most = tree.study(name), PUBLISHED_MINUTES[name]
+    (origin,) = (one for one in ("tiproxy-haproxy", "tidb-sysbench-howto", "tidb-upgrade") if one in name)
+    options = tree.document(origin).sysbench.options
+    assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
+    assert set(asked.threads) <= tree.printed_levels(origin) | {768}
     seconds = schedule.estimate_seconds(asked, schedule.sketch_runs(name, asked))
     assert seconds <= 60 * (most if most is not None else 400)
     assert most is None or seconds > 0.9 * 60 * most, "and the time is used"
