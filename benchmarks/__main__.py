@@ -1,7 +1,5 @@
 """`make bench`: every benchmark, then one table of what has a goal or an alternative."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import time

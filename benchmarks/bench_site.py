@@ -1,7 +1,5 @@
 """A real server for benchmarks: a lab, a lock and ports of their own, and nothing left afterwards."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Three questions whose answer is known: a server against itself; a difference mad
 whole runs; and how the error depends on the length of a turn.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import io

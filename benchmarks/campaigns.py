@@ -5,8 +5,6 @@ cell, `raw` and `void` have its run folders as the pipeline keeps them. Of a cam
 log ratios, one a block.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import tarfile

@@ -6,8 +6,6 @@ Each visit starts the server anew on the same data; visits alternate, and a bloc
 interval is the one of every other finding. Quick data fit into any buffer pool, the full ones only into ours.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`benchbook logs` over many logs, beside `grep` and a script as people write it, which proves nothing."""
 
-from __future__ import annotations
-
 import re
 import resource
 import subprocess

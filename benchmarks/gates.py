@@ -5,8 +5,6 @@ each. A gate here takes the noise of one campaign: each of its blocks is drawn f
 their mean and with either sign. A gate of longer blocks has the mean of several of them.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections import Counter

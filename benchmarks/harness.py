@@ -5,8 +5,6 @@ and puts the data back at every block, reads the server's books around every run
 and seals a folder; the loop starts sysbench and keeps its output.
 """
 
-from __future__ import annotations
-
 import resource
 import shlex
 import subprocess

@@ -9,8 +9,6 @@ many seconds; which comes first changes. Both must give one answer; `variance` s
 variance of whole runs is that of turns at equal wall time.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -6,8 +6,6 @@ of B), with the same measured seconds; which comes first is drawn. The errors of
 How much there is to gain depends on what else this machine does in the meantime.
 """
 
-from __future__ import annotations
-
 import subprocess
 from functools import partial
 from pathlib import Path

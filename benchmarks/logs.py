@@ -4,8 +4,6 @@ A few different outputs of sysbench are written once; the folders share them by 
 thousand folders fit on a small disk. Plan, evidence and manifest are each folder's own.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

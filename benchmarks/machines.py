@@ -6,8 +6,6 @@ virtual machines: Maricq and others, Taming Performance Variability (OSDI 2018);
 Conducting Repeatable Experiments in Highly Variable Cloud Computing Environments (ICPE 2017).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

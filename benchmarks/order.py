@@ -1,7 +1,5 @@
 """The project's schedule as times, and its whole analysis on simulated runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """What `make pages` costs after set-up: the whole site from the record, and the same with nothing changed."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

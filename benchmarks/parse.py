@@ -6,8 +6,6 @@ files; then the stages analyze and report run on what it left, notebook and all.
 `benchmarks.plain`, reads the same outputs of sysbench into the same fields and proves nothing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

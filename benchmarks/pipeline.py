@@ -5,8 +5,6 @@ with a line of text that `dvc commit` takes as made, so DVC finds a finished pip
 real dependencies. What remains of the seconds is named: the imports of DVC, then its look at the files.
 """
 
-from __future__ import annotations
-
 import re
 import resource
 import shutil

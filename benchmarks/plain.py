@@ -5,8 +5,6 @@ report line, the histogram, the last totals. What such a parser does not notice:
 doubled, totals of the wrong block, numbers that disagree.
 """
 
-from __future__ import annotations
-
 import re
 
 INTERVAL = {

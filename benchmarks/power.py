@@ -9,8 +9,6 @@ at ten. The alternative is what the level allows by itself: one of 50 intervals 
 look, leaves zero out.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

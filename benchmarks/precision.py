@@ -9,8 +9,6 @@ perfectly, which nobody has. Both deploy for 60 s; ours once a block, the altern
 `python -m benchmarks.precision [--full]`: about 30 seconds, or some minutes for five times the campaigns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ The sessions are real ones, resampled: effects are drawn again from their interv
 Their archives lie in a remote; what is measured is what git has.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

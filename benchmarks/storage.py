@@ -9,8 +9,6 @@ hurt anyway can use DVC's own options (`dvc config cache.type reflink,hardlink`,
 remote) as they are.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

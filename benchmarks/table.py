@@ -1,7 +1,5 @@
 """One line a measurement: ours, the alternative, their ratio, the goal and whether it is met."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -6,8 +6,6 @@ cells, the interval at each level, the parts of its variance, and measured secon
 run's start to the last one's end.
 """
 
-from __future__ import annotations
-
 import argparse
 import tarfile
 import tempfile

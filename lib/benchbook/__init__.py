@@ -22,8 +22,6 @@ Everything is read from what the pipeline left and nothing is written. Names com
 with hyphens: `bb.sources().tidb_kubernetes`, or `bb.sources()["tidb-…`.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

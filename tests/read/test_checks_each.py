@@ -1,7 +1,5 @@
 """Of several clients and servers each is judged and named, and together they must have been one run."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchbook.read import validity

@@ -1,7 +1,5 @@
 """What is read of pilots, and when runs began: seconds from the first of them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several clients and servers of one run: each is named, and all of them are of one moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Parsing in batches: the bytes of one process, of several, and the values of the tables in memory."""
 
-from __future__ import annotations
-
 import os
 import time
 from functools import partial

@@ -1,7 +1,5 @@
 """Tidy tables: the right numbers from the right runs, and nothing left out without a word."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Content of `import benchbook as bb`: studies and sources by name, each with its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

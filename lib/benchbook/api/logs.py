@@ -1,7 +1,5 @@
 """Existing logs of sysbench as objects: tables, pictures and caveats as of a study."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 

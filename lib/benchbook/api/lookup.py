@@ -1,7 +1,5 @@
 """Collections with members found by name, by Tab and by a near miss, and the error for a miss."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Joint results of a study's recorded sessions, as tables and as an object that shows itself."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import pandas as pd

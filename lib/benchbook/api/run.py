@@ -1,7 +1,5 @@
 """One run as an object: its log, series, evidence and checks, read from its folder of raw files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

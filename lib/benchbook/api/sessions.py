@@ -1,7 +1,5 @@
 """Recorded sessions by their ids: a table of them, and the places of one that was unpacked to look at."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from functools import cache

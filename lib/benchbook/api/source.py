@@ -1,7 +1,5 @@
 """A published document as an object: its printed numbers, its claims, and its tables' results."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """All keys of study files and params.yaml as a page, and the schemas of files, made from the models."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

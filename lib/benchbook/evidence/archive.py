@@ -5,8 +5,6 @@ size or a hash that is not the manifest's stops it, nothing is ever written outs
 it may take of disk and memory is settled before the first byte is written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Content of an unpacked archive, each file read once, nothing of it believed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cached_property
 from pathlib import Path

@@ -4,8 +4,6 @@
 here, is no longer there, or deserves a look. Files that agree prove no measurement: see `unverifiable`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

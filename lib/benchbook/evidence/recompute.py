@@ -1,7 +1,5 @@
 """A session recomputed from its archive, in this process, by the calls of 05_parse and 06_analyze."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

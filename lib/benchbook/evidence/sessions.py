@@ -1,7 +1,5 @@
 """A session by its own raw files, and the record held against it: one entry an archive, one session a run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ taken into memory before anything can look at it. This reader knows plain files 
 more than a piece, and refuses whatever follows the archive's end.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

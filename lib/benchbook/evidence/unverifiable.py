@@ -1,7 +1,5 @@
 """Differences of an archive from this clone, lost parts of it, limits of any check of files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

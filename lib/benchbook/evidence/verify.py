@@ -1,7 +1,5 @@
 """Check an archive of a study: hashes, consistency of its files, findings made again."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 import textwrap

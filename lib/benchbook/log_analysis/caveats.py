@@ -1,7 +1,5 @@
 """Caveats of a run or of a set of runs, each in one line with its file and line."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ and repetitions are known by their words, or by small numbers that count up. Wha
 arm; where folders vary, what varies in names beside them belongs to the workload.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

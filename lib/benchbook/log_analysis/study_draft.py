@@ -1,7 +1,5 @@
 """Draft of a study file for the question of some logs, with marks at the parts to fill in."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

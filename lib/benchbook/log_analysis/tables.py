@@ -1,7 +1,5 @@
 """Tidy tables of logs: runs, intervals, histograms, and the comparison; for files, notebooks and pages."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A set of logs as text: the table first, then the caveats, for a terminal or for an issue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """Results of pilots by earlier rules, lifted to the present ones: the only place that knows the earlier."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

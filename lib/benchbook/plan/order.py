@@ -4,8 +4,6 @@ Everything is drawn by hashing the seed with the name of what is drawn. A hash g
 every version of every library, and adding a block or a thread level disturbs nothing that is there.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import TypeVar

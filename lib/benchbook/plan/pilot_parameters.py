@@ -5,8 +5,6 @@ below what each of them can do: at saturation latency is only the length of the 
 more would be asked for more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What facts, data, schedule and plans of a study contradict, each a sentence that names file or run."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A study as the list of its runs, in order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ things bind its clock: our monotonic clock around the process, the labels of its
 loop the sum of its latencies, since every thread is in a transaction all the time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchbook.core.study import interleaving

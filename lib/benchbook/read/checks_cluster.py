@@ -1,7 +1,5 @@
 """Check V24: stores of a TiDB cluster were up, and leaders of its regions stayed in place."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 What one of them says of time and use bounds what the others can say, so that none can be changed alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Checks of runs of the user's own scripts, of which the pilots alone tell what statements an event has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchbook.core.study import custom_scripts

@@ -1,7 +1,5 @@
 """Checks V1 to V9: a run by sysbench's own output and exit, and by its command line, which has all."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Checks V14 to V21: other activity during a run, and tracing, stopping or robbing of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

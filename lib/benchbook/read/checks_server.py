@@ -4,8 +4,6 @@ sysbench's counts and the server's agree to the query, over discard and window t
 what it was when it was first seen, and its counters to where the run before left them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

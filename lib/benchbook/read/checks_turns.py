@@ -1,7 +1,5 @@
 """Check V23: the arms of a group took turns, and each ran in its own only."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Cost of a query for each part of an arm: one judged run → its rows of the table `costs`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache

@@ -5,8 +5,6 @@ src/sb_histogram.c), for `run` without `--debug`. A state is the name of the las
 follows adds a `~`. Lines of other threads (intervals, messages) come in between and do not change the state.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

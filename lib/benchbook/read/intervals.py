@@ -1,7 +1,5 @@
 """The report lines of one output, read together where they are alike, and one field of all as an array."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple

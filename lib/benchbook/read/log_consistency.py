@@ -5,8 +5,6 @@ its counters, then its histogram, then its timers while the threads go on, so ar
 the events of a few milliseconds; over all blocks they agree again.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ time stamps, names of pods and services, quotes. What sysbench printed stays as 
 strict parser; only blank lines and indentation say nothing any more.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

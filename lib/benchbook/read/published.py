@@ -1,7 +1,5 @@
 """Published tables to cells: every number as printed, every mistake of a source reported at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One file of a published source to cells, collecting every mistake in it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

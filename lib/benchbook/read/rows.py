@@ -1,7 +1,5 @@
 """One judged run → its rows of the tidy tables."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from typing import Any

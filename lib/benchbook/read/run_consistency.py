@@ -1,7 +1,5 @@
 """What the files of one run, and one run and the next, contradict, each as a sentence."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

@@ -6,8 +6,6 @@ nothing), `bool`, and `derived`: a float worked out of others by exact sums and 
 schedule, within a run in the order of time or buckets.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

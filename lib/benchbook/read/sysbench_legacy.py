@@ -4,8 +4,6 @@ From the sources of 0.4.12 and 0.5 (sysbench/sysbench.c, sysbench/db_driver.c, s
 Blank lines say nothing here: no study runs these versions.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from benchbook.read.grammar import Grammar, Lines, compile_ascii, rate_line

@@ -5,8 +5,6 @@ judged again. Whatever is left out stands in the table `refused` with the reason
 however many runs there are: each is one row group, and they are the same however many processes read them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Judge a run: valid only if every check passes. No check looks at the run's speed."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

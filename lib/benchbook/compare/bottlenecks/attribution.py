@@ -1,7 +1,5 @@
 """Causes of effects: cost of each part of an arm, saturated cores, and their consequences."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

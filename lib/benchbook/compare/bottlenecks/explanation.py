@@ -11,8 +11,6 @@ the first that accounts for the size of the effect is written:
 5. Nothing is saturated in the slower arm: CPU time, waits for a core and blocked time make the added latency.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Load curves: busy cores of each part and latency percentiles of each arm, against the offered rate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -3,8 +3,6 @@
 No measurement can break them whose parts were seen and counted rightly.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Service demand of each part of an arm, its saturated cores, and differences in work."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Audit of a source: its measurements, checks of its tables, verdicts, and open questions."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from benchbook.compare.claims import consistency

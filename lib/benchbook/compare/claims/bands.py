@@ -1,7 +1,5 @@
 """Claimed figure, as a band to judge by and as a text to print."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Every check that a table of cells must pass, published ones and ours alike, each with its arithmetic."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

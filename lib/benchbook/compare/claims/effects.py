@@ -1,7 +1,5 @@
 """Published effects that one contrast of a study answers: they are judged as findings, with all doubts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from benchbook.compare.claims.bands import claim_limits

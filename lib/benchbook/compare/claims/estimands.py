@@ -4,8 +4,6 @@ A step of a trend is the difference of two logarithms, a proportion is a slope, 
 weighted sum. A cell is one printed number (`printed_cells`) or has a value in each block (`study_cells`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

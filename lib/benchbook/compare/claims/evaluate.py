@@ -1,7 +1,5 @@
 """Claims put to the runs of a study: a cell has a value in each block, so that it has an interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Outcomes of the parts of a claim: each inside, outside or open, and one verdict of all."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

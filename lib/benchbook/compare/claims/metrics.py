@@ -1,7 +1,5 @@
 """Metrics of documents under our names: their column of `runs`, and the comparable ones."""
 
-from __future__ import annotations
-
 from benchbook.core.published.table_cells import both_metrics
 
 # What documents print, the column of `runs` that has it, and what that is multiplied by.

@@ -1,7 +1,5 @@
 """Claims on the tables of their own document: a cell is one printed number, with no interval."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Transfer of claims from the author's machine: similarity of the arms, and session results, side by side."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

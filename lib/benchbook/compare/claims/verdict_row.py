@@ -1,7 +1,5 @@
 """Row of the verdict on a claim by a document's own tables: cells, the numbers of all of them, caveats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Caveats of a study as a whole, and what runs show second by second where too few blocks are planned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

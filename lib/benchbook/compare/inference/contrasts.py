@@ -1,7 +1,5 @@
 """Contrasts of a study, and the source of the numbers of each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Decisions on effects: bands, several contrasts at once, and every rule that takes a claim away."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace

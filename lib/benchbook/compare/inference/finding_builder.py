@@ -1,7 +1,5 @@
 """One judged effect as an entry of findings.json."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

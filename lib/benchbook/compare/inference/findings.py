@@ -3,8 +3,6 @@
 Effects are fractions; what could not be computed is null and has a reason beside it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version

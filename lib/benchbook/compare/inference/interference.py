@@ -1,7 +1,5 @@
 """Interference by other work, by signals of the machine alone, and the arms that it can have favoured."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The findings in small: tables that `dvc metrics` and `dvc plots` compare between revisions."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each of the three is a question of its own for Holm's correction; what is best is decided among all pairs.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Notes on the arrangement of each arm, for the report, and on the arms that were skipped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Before each turn the clock makes a short loop that no arm can change. The slope 
 own throughput moves from block to block, never from the difference between arms, so equal arms stay equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

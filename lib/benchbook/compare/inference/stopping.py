@@ -3,8 +3,6 @@
 Stopping there costs no error (group sequential boundaries of equal level at each look: Pocock 1977).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Studies that ask the same contrast, in one row: across studies and sites, a sign that turns first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args

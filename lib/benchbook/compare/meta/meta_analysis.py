@@ -3,8 +3,6 @@
 Made of the sessions' findings alone: the same input gives the same pooled.json.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Prediction checks: one session beside the pooled ones, and coverage of prediction intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ tau² by Paule and Mandel (1982), in the form of DerSimonian and Kacker (2007); 
 and Knapp with a factor of at least 1; the prediction interval by Higgins, Thompson and Spiegelhalter (2009).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

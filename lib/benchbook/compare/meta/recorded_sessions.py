@@ -1,7 +1,5 @@
 """Joint results of recorded sessions, by the results that git has of each."""
 
-from __future__ import annotations
-
 from benchbook.compare.meta.meta_analysis import SessionResult, build_session, pool_sessions
 from benchbook.core.artifacts import design
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis

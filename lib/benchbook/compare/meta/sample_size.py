@@ -1,7 +1,5 @@
 """Sample size: the gain from more sessions or more blocks, and the study that needs one most."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

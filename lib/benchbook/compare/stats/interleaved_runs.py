@@ -3,8 +3,6 @@
 A run of turns counts over its active seconds, the sum of its own turns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

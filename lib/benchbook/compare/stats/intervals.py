@@ -6,8 +6,6 @@ Hodges-Lehmann interval from Wilcoxon's signed-rank distribution (Hollander & Wo
 Statistical Methods", section 3.3), which supposes of the noise only that block log ratios are symmetric.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Percentiles are never averaged: counts are added, then the percentile is taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

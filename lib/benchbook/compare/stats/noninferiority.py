@@ -4,8 +4,6 @@ Two errors are bounded, each by half of what the interval leaves out: `not slowe
 the margin or more (by the interval's lower end), and `slower` of an arm that is not slower (by its upper).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

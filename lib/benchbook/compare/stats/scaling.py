@@ -4,8 +4,6 @@ X(N) = γN / (1 + α(N-1) + βN(N-1)) (Gunther, "Guerrilla Capacity Planning"). 
 and β, which gives a start that cannot be missed; log residuals then weigh all levels alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs second by second: stalls and levels of long ones, and the cost of an event in between."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

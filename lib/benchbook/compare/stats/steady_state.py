@@ -4,8 +4,6 @@ MSER-5 (White 1997): of all truncation points, take the one after which the mean
 known weakness, a minimum that is flat, is met by taking the earliest point within 10 % of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ label that such a bit decides is no finding. So every decision of this floor ask
 no claim: a number on its bound shows nothing, confirms nothing, and takes no doubt away.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Estimates are those of a balanced random model by mean squares; below zero they are zero.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ folder stands SERVER, and where a server listens is left out. No account is in t
 their own, which nothing here reads, and no command line has one.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """JSON files of stages, which people edit, as typed documents: parsed, checked and given a schema here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, get_args, get_origin

@@ -4,8 +4,6 @@ Three quantities, never under one name: latency added at low load (us a query), 
 and capacity (QPS when a named part is full). Shares and changes are fractions.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from benchbook.core.artifacts.artifact import Text

@@ -4,8 +4,6 @@ Sessions of one design are pooled. What they vary over (processor, kernel, load,
 measured (blocks, repeats, seeds) is no part of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """findings.json: all that a study found, and every number that prose may use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 

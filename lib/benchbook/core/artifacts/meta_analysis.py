@@ -3,8 +3,6 @@
 Effects and their ends are fractions (0.061 is +6.1 %); what ends in `_pct` is per cent.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """audit.json: measurements of a document, verdicts on claims by its tables, open questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

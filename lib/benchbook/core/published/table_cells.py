@@ -1,7 +1,5 @@
 """Cells of a source's tables, and pairs of those of two arms: the start of every claim."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

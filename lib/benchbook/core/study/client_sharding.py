@@ -4,8 +4,6 @@ Threads are split evenly, for a study whose threads can't be is refused. A rate 
 Each client has a seed of its own, since with one seed all would ask for the same rows at the same time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ To a run belong the script and every Lua module beside it that it requires, foll
 Modules that are not beside it, such as `oltp_common`, are sysbench's; its version is in the facts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Ours are the modules of `benchbook.sites.descriptors`; those of other packages a
 `benchbook.engines` and `benchbook.proxies`. Each is a `TRAITS`, which imports nothing but this floor.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Engine and data of each arm of a study, and arms that share them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ What happens to the machine within a second meets every arm alike, so it cancels
 speed is its queries over its active seconds, the sum of its own turns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

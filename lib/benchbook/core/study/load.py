@@ -1,7 +1,5 @@
 """Read study files and params.yaml into types, or list every mistake in them."""
 
-from __future__ import annotations
-
 import json
 import re
 import types

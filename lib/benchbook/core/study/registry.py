@@ -8,8 +8,6 @@ such an arm out and measure the others (`sites.hosts.obstacles`), unless what it
 of site alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Foundations of all sections of a study file: base, names, and checks of words and lists."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Iterable

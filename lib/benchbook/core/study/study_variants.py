@@ -4,8 +4,6 @@ DVC follows the keys of a file by name, so a study is measured at a size under t
 file that is written when it is first asked for. The study itself is written by hand once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import re

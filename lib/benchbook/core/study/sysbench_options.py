@@ -4,8 +4,6 @@ Both measuring and judging read them here: a run is judged by whether its comman
 Where the server is and who connects is not in the plan; those options are named in `CONNECTION`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchbook.core.study import custom_scripts

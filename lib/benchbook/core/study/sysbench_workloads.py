@@ -4,8 +4,6 @@ From the Lua scripts that sysbench 1.0.20 and 1.1.0 install and that measure que
 prepares each kind of statement once for every table and thread.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

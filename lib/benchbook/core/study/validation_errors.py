@@ -1,7 +1,5 @@
 """Turn a parsed file into a model, and pydantic's errors into lines that people can act on."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

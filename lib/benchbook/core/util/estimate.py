@@ -1,7 +1,5 @@
 """A number with its interval: the shape that every effect, rate and parameter has."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Queries to git about this clone."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

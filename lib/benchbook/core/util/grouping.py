@@ -1,7 +1,5 @@
 """Items in groups by a key, each group and its items in the order in which they come."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 

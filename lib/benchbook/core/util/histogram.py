@@ -6,8 +6,6 @@ made in decimal arithmetic: `exp` and `log` of floats are other programs on othe
 the last bit.
 """
 
-from __future__ import annotations
-
 import decimal
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Effects arrive as fractions (0.061 is +6.1 %). What could not be computed is wri
 zero. Spaces before a unit do not break, and a minus is a real minus.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import TypeGuard

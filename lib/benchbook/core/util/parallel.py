@@ -1,7 +1,5 @@
 """Several processes that give their results in the order of their tasks."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Numbers with their nouns, as every sentence writes them."""
 
-from __future__ import annotations
-
 
 def count(number: int, noun: str) -> str:
     """Write a number with its noun.

@@ -4,8 +4,6 @@ A study may name the variable that holds an account's password. A program that d
 its environment before it starts another one, and out of its own memory that the kernel shows as `environ`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

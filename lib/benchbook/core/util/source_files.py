@@ -1,7 +1,5 @@
 """Files of published sources: their names, documents with the line of each key, and ids of their claims."""
 
-from __future__ import annotations
-
 from benchbook.core.util import paths, yaml_file
 from benchbook.core.util.errors import InputErrors, did_you_mean
 

@@ -1,7 +1,5 @@
 """YAML read one way only: as DVC does (YAML 1.2); other readings by YAML 1.1 are refused."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
