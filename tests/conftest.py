@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # Its plugin imports it when all tests are done, and Python 3.11 may fail to compile it so deep in the stack.
-import hypothesis  # noqa: F401
+import hypothesis
 import pytest
 
 from benchbook.sites.topology import teardown
@@ -27,6 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
     Under nohup, or in the background of a shell, hang-up and Ctrl-C are ignored, and all that is started
     from there would inherit it.
     """
+    # A busy machine takes longer over an example, and that is no failure.
+    hypothesis.settings.register_profile(
+        "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("patient")
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"

@@ -44,7 +44,7 @@ ARMS = {f"arm{number}": {} for number in range(4)}
     st.sets(st.integers(1, 64), min_size=1, max_size=3),
     st.booleans(),
 )
-@settings(max_examples=depth.examples(40), deadline=None)
+@settings(max_examples=depth.examples(40))
 def test_each_block_holds_each_cell_once_with_its_arms_side_by_side(
     seed: int, blocks: int, arms: int, workloads: set[str], threads: set[int], has_twin: bool
 ):
