@@ -159,7 +159,7 @@ def _describe_sessions(
         **_find_cause(studies, {finding.treatment for _, finding in answers}),
         "sessions": message,
         "carries": ", ".join(carries),
-        "carries_way": f"{measured_study.page}#answer" if labels else "",
+        "carries_way": f"{measured_study.page}#answer" if carries else "",
     }
 
 

@@ -22,7 +22,7 @@ _OWN = {
     "details": ("open",),
     "math": ("display",),
     "ol": ("start",),
-    "td": ("colspan", "rowspan", "headers"),
+    "td": ("colspan", "data-label", "rowspan", "headers"),
     "th": ("colspan", "rowspan", "headers", "scope"),
 }
 _PICTURE = re.compile(r"data:image/(?:svg\+xml|png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
