@@ -22,7 +22,7 @@ LOADING = "load_s"
 # The part whose processors a printed metric is about: conditions hold it against what the part may use.
 USED = {"cpu_proxy_pct": "proxy", "cpu_tidb_pct": "server"}
 # Ours that are one column of `runs` over another.
-DERIVED = {f"cpu_{part}_for_a_query": (f"cpu_{part}_cores", "qps") for part in ("proxy", "server", "tidb")}
+DERIVED = {f"{cpu}_for_a_query": (f"{cpu}_cores", "qps") for cpu in ("cpu_proxy", "cpu_server", "cpu_tidb")}
 
 
 def metric_column(metric: str) -> str:
