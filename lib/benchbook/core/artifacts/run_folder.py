@@ -255,6 +255,9 @@ class _EvidencePart:
     @classmethod
     def of(cls, observations: Mapping[str, Any]) -> Self:
         """Part of the evidence from a mapping; TypeError if a key without a default is missing."""
+        needed = [item.name for item in fields(cls) if item.default is item.default_factory]
+        if missing := [name for name in needed if name not in observations]:
+            raise TypeError(f"evidence.json: missing: {', '.join(missing)}")
         names = [item.name for item in fields(cls) if item.name in observations]
         return cls(**{name: observations[name] for name in names})
 
