@@ -114,6 +114,15 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     assert rebuild_record.rebuild_record() == [], "what stands is not made again"
 
 
+def test_a_study_of_which_no_run_counts_is_parsed_all_the_same(at, tmp_path, monkeypatch):
+    root = shutil.copytree(at, tmp_path / "clone", symlinks=True)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
+    for run in paths.study_paths("made").raw.iterdir():
+        shutil.rmtree(run)
+    executed = notebooks.execute(root / "notebooks" / "05_parse.ipynb", root, study="made")
+    assert "No run counts: every attempt was set aside" in str(executed.cells)
+
+
 @pytest.mark.parametrize("name", ["start", "why_is_it_faster"])
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(at, name, monkeypatch):
