@@ -20,7 +20,7 @@ from tests import depth
 from tests.read import synthetic
 
 LIMITS = Limits()
-QUICK = settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=depth.examples(60), suppress_health_check=list(HealthCheck))
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_percent, format_percent_range
 from benchbook.log_analysis.caveats import Caveat, caveats_of_set
 from benchbook.log_analysis.layout import Layout, find_arm, identify_runs
@@ -146,16 +147,9 @@ def read_logs(
     )  # fmt: skip
 
 
-def _group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
-
-
 def compare_cells(runs: Sequence[LogRun], layout: Layout) -> list[LogCell]:
     """Cells in the order of workload, level and arm."""
-    groups = _group_by(runs, lambda run: (run.workload, run.level, run.arm))
+    groups = group_by(runs, lambda run: (run.workload, run.level, run.arm))
     cells = []
     for (workload, level, arm), members in groups.items():
         base = groups.get((workload, level, layout.arms[0]))
@@ -229,7 +223,7 @@ def needed_spread(cells: Sequence[LogCell]) -> str | None:
 def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Iterator[Caveat]:
     """Caveats of arms with different queries in a transaction, so that their qps differ in work."""
     named: set[tuple[str, str]] = set()
-    for (workload, level), row in _group_by(cells, lambda cell: (cell.workload, cell.level)).items():
+    for (workload, level), row in group_by(cells, lambda cell: (cell.workload, cell.level)).items():
         each = {cell.arm: cell.mean("qps") / cell.mean("tps") for cell in row if cell.mean("tps") > 0}
         base = each.get(arms[0])
         for cell in row:
@@ -241,7 +235,7 @@ def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Itera
 
 
 def _find_scaling(cells: Sequence[LogCell]) -> Iterator[ScalingSeries]:
-    for (arm, workload), members in _group_by(cells, lambda cell: (cell.arm, cell.workload)).items():
+    for (arm, workload), members in group_by(cells, lambda cell: (cell.arm, cell.workload)).items():
         if len(members) < MIN_LEVELS_TO_SCALE:
             continue
         members.sort(key=lambda cell: cell.level)

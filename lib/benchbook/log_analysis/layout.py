@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
 from benchbook.core.util.errors import BenchbookError
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.plural import count
 from benchbook.log_analysis.runs import LogRun
 
@@ -147,9 +148,7 @@ def _guess_roles(runs: Sequence[LogRun], paths: Mapping[str, str]) -> tuple[Role
     _find_workloads(every)
     if not _find_threads(every):
         # Folders of several people have the number in places of their own.
-        folders: dict[str, list[_Name]] = {}
-        for name in every:
-            folders.setdefault(name.path.rpartition("/")[0].partition("/")[0], []).append(name)
+        folders = group_by(every, lambda name: name.path.rpartition("/")[0].partition("/")[0])
         for members in folders.values():
             if len({*map(frozenset, (name.threads for name in members))}) > 1:
                 _find_threads(members)
@@ -225,9 +224,7 @@ def _find_counters(names: Sequence[_Name]) -> None:
 
 
 def _find_arms(names: Mapping[str, _Name]) -> tuple[Roles, list[str]]:
-    groups: dict[tuple[object, ...], list[str]] = {}
-    for path, name in names.items():
-        groups.setdefault(name.signature(), []).append(path)
+    groups = group_by(names, lambda path: names[path].signature())
     results: dict[str, dict[str, str]] = {}
     patterns: list[str] = []
     for members in sorted(groups.values(), key=len, reverse=True):

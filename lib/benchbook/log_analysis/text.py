@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from benchbook.core.util import number_format
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.plural import count
-from benchbook.log_analysis.caveats import Caveat
 from benchbook.log_analysis.comparison import LogCell, LogSet, needed_spread
 
 MOST_LINES = 3
@@ -153,10 +153,7 @@ def _scaling_lines(logs: LogSet) -> Iterator[str]:
 
 def _render_caveats(logs: LogSet) -> Iterator[str]:
     """Caveats by kind: the first few of each, and the number of the rest."""
-    groups: dict[str, list[Caveat]] = {}
-    for caveat in logs.caveats:
-        groups.setdefault(caveat.kind, []).append(caveat)
-    for kind, members in groups.items():
+    for kind, members in group_by(logs.caveats, lambda caveat: caveat.kind).items():
         yield from (f"  {caveat}" for caveat in members[:MOST_LINES])
         if len(members) > MOST_LINES:
             yield f"  … {len(members) - MOST_LINES:,} more of this kind ({kind})"

@@ -17,6 +17,7 @@ from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError, SiteError
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.plural import count
 from benchbook.measure import dataset, preflight, servers
 from benchbook.measure.data_plan import DataPlan, plan_data
@@ -146,10 +147,7 @@ def run_missing(state: MatrixRunner) -> MatrixRunner:
         state.missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
     total = len(state.missing)
     state.say(f"{len(state.runs)} runs planned, {len(state.runs) - total} there already, {total} to make")
-    blocks: dict[int, list[PlannedRun]] = {}
-    for run in state.runs:
-        blocks.setdefault(run.block, []).append(run)
-    for number, block in blocks.items():
+    for number, block in group_by(state.runs, lambda run: run.block).items():
         if any(run.run_id in state.missing for run in block):
             if _stops_before(state, number):
                 break

@@ -16,6 +16,7 @@ from benchbook.core.study.model import PlannedRun
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_sections import MAX_INT32
 from benchbook.core.util import files, paths
+from benchbook.core.util.grouping import group_by
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 
@@ -90,10 +91,7 @@ def _bring_back(planned: Mapping[str, PlannedRun], raw: Path, void: Path) -> Non
 
 def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[[str], None]) -> None:
     """Set aside groups that are not whole: runs that are compared are made within one start of servers."""
-    groups: dict[str, list[PlannedRun]] = {}
-    for run in runs:
-        groups.setdefault(run.group, []).append(run)
-    for group, members in groups.items():
+    for group, members in group_by(runs, lambda run: run.group).items():
         there = [raw / run.run_id for run in members if (raw / run.run_id).is_dir()]
         if len(there) == len(members):
             continue

@@ -40,8 +40,8 @@ def check_client(run: Evidence, limits: Limits) -> Iterator[str]:
     ran = min(seconds, (run.log.final and run.log.final.total_time_s) or seconds)
     waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * ran)
     used = run.get("client", "cpu_s") / (run.get("client", "allowance_cores") * seconds)
-    if (most := limits.client_wait) < waited and not run.is_in_turns:
-        yield f"client threads waited {waited:.2f} s for a core each second, at most {most:g} s"
+    if waited > limits.client_wait and not run.is_in_turns:
+        yield f"client threads waited {waited:.2f} s for a core each second, at most {limits.client_wait:g} s"
     if used >= limits.client_cpu:
         yield f"{CLIENT_USED} {100 * used:.0f} % of its cores, less than {100 * limits.client_cpu:g} %"
 

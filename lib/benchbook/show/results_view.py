@@ -12,6 +12,7 @@ from benchbook.compare.text import results_table as results
 from benchbook.compare.text.results_table import ResultRow, ResultsTable, describe_aa, describe_range
 from benchbook.core.artifacts.findings import FindingData
 from benchbook.core.util import number_format as numbers
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_count, format_interval, format_level, format_percent
 from benchbook.core.util.plural import count
 from benchbook.show.markup import Html, escape_markdown
@@ -92,10 +93,7 @@ def _columns_of(rows: Sequence[ResultRow]) -> tuple[list[ResultColumn], dict[str
 
 
 def _group_rows(rows: Sequence[ResultRow]) -> dict[tuple[str, str, str], list[ResultRow]]:
-    groups: dict[tuple[str, str, str], list[ResultRow]] = {}
-    for row in rows:
-        groups.setdefault((row.treatment, row.baseline, row.metric), []).append(row)
-    return groups
+    return group_by(rows, lambda row: (row.treatment, row.baseline, row.metric))
 
 
 def caption_of(table: ResultsTable) -> str:

@@ -88,10 +88,8 @@ def local_session(report_inputs: ReportInputs) -> SessionResult | None:
         return None
     study, methods = load.load_study(report_inputs.name), facts["methods"]
     used = {name: methods[name] for name in design.methods_used(study, {*runs.order}) if name in methods}
-    digest, probes = (
-        design.compute_digest(study, facts["arms"], used),
-        (facts.get("machine") or {}).get("probes"),
-    )
+    digest = design.compute_digest(study, facts["arms"], used)
+    probes = (facts.get("machine") or {}).get("probes")
     began = str(runs.started_utc.min())
     return build_session("here", began, digest, report_inputs.findings, facts["arms"], probes=probes)
 

@@ -114,10 +114,8 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
 
 
 def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Resource]:
-    name, places = (
-        labels.in_sentence(names.get(cell.arm, cell.arm)),
-        service_demand.core_resources(cell, level),
-    )
+    name = labels.in_sentence(names.get(cell.arm, cell.arm))
+    places = service_demand.core_resources(cell, level)
     return [Resource(cell, name, place.parts, place.cores, place.is_full) for place in places]
 
 
@@ -177,11 +175,12 @@ def _from_capacity(
     changed = float(np.expm1(-by_demand.mean()))
     is_of_server = slow.parts == ("server",) and of_demand
     # The part on shared cores that makes most of the change of their demand in each block.
-    of_parts = {part: treated.cell.cost([part]) - base.cell.cost([part]) for part in base.parts}
-    most = [part for part, by in of_parts.items() if (by / (treated.demand - base.demand) > HALF).all()]
+    shared = base.parts if is_same and len(base.parts) > 1 else ()
+    of_parts = ((part, treated.cell.cost([part]) - base.cell.cost([part])) for part in shared)
+    most = (part for part, by in of_parts if (by / (treated.demand - base.demand) > HALF).all())
     values: dict[str, Any] = {"slow": slow, "fast": fast, "base": base, "treated": treated}
     values |= {"of_cores": of_cores, "of_demand": of_demand, "of_use": of_use, "changed": changed}
-    values["mostly"] = next(iter(most), None) if is_same and len(base.parts) > 1 else None
+    values["mostly"] = next(most, None)
     values["work"] = service_demand.parenthetical(work, changed > 0) if is_of_server else ""
     kind = "same resource" if is_same else "other resource"
     return render_paragraphs("explanation.j2", kind=kind, **values)[0], predicted

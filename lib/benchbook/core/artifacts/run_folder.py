@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -255,11 +255,11 @@ class _EvidencePart:
     @classmethod
     def of(cls, observations: Mapping[str, Any]) -> Self:
         """Part of the evidence from a mapping; TypeError if a key without a default is missing."""
-        needed = [item.name for item in fields(cls) if item.default is item.default_factory]
-        if missing := [name for name in needed if name not in observations]:
-            raise TypeError(f"evidence.json: missing: {', '.join(missing)}")
-        names = [item.name for item in fields(cls) if item.name in observations]
-        return cls(**{name: observations[name] for name in names})
+        absent = [item for item in fields(cls) if item.name not in observations]
+        needed = [item.name for item in absent if item.default is item.default_factory is MISSING]
+        if needed:
+            raise TypeError(f"{EVIDENCE}: missing: {', '.join(needed)}")
+        return cls(**{item.name: observations[item.name] for item in fields(cls) if item not in absent})
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pandas as pd
 from benchbook.core.published.claim import Selector
 from benchbook.core.published.source import Number, cell_keys
 from benchbook.core.util.errors import did_you_mean
+from benchbook.core.util.grouping import group_by
 
 # Three names of one thing: threads are processes times threads of each.
 THREADS = {"threads", "processes", "threads_per_process"}
@@ -130,9 +131,7 @@ def pair_cells(baseline: list[TableCell], treatment: list[TableCell], compared: 
     def at(cell: TableCell) -> tuple[Any, ...]:
         return tuple(cell.place.get(key) for key in shared)
 
-    there: dict[tuple[Any, ...], list[TableCell]] = {}
-    for cell in baseline:
-        there.setdefault(at(cell), []).append(cell)
+    there = group_by(baseline, at)
     pairs: list[Pair] = []
     for cell in treatment:
         match = there.get(at(cell), [])
@@ -151,12 +150,8 @@ def describe_place(place: Mapping[str, Any]) -> str:
 
 
 def _combine_cells(table_cells: list[TableCell], across: str, by: str) -> list[TableCell]:
-    groups: dict[frozenset[tuple[str, str]], list[TableCell]] = {}
-    for cell in table_cells:
-        rest = frozenset((key, str(value)) for key, value in cell.place.items() if key != across)
-        groups.setdefault(rest, []).append(cell)
     together = []
-    for group in groups.values():
+    for group in group_by(table_cells, lambda cell: _place_key(cell, across)).values():
         place = {key: value for key, value in group[0].place.items() if key != across}
         values, number = pd.Series([cell.value for cell in group]), len(group)
         value, working, error = float(getattr(values, by)()), group[0].working, None
@@ -169,10 +164,14 @@ def _combine_cells(table_cells: list[TableCell], across: str, by: str) -> list[T
     return together
 
 
+def _place_key(cell: TableCell, without: str = "") -> frozenset[tuple[str, str]]:
+    return frozenset((key, str(value)) for key, value in cell.place.items() if key != without)
+
+
 def _distinct_cells(table_cells: list[TableCell]) -> list[TableCell]:
     kept: dict[frozenset[tuple[str, str]], TableCell] = {}
     for cell in table_cells:
-        first = kept.setdefault(frozenset((key, str(value)) for key, value in cell.place.items()), cell)
+        first = kept.setdefault(_place_key(cell), cell)
         if first.value != cell.value:
             both = [f"{each.working} in table {each.table}" for each in (first, cell)]
             raise Ambiguous(f"{describe_place(cell.place)}: {', '.join(both)}; the claim must name its table")

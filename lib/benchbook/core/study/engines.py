@@ -8,6 +8,7 @@ from benchbook.core.study import descriptors, registry
 from benchbook.core.study.study_arm import Arm, ArmEngine
 from benchbook.core.study.study_cluster import Cluster
 from benchbook.core.study.study_sections import Build, Engine
+from benchbook.core.util.grouping import group_by
 
 
 def engine_of(study: Any, arm: str) -> Engine:
@@ -61,10 +62,7 @@ def data_variant(arm: Arm, server_too: bool = True) -> str:
 
 def data_groups(arms: Mapping[str, Arm]) -> list[list[str]]:
     """Arms by the data they share, those of the baseline first."""
-    groups: dict[str, list[str]] = {}
-    for name, arm in arms.items():
-        groups.setdefault(data_variant(arm, server_too=False), []).append(name)
-    return list(groups.values())
+    return list(group_by(arms, lambda name: data_variant(arms[name], server_too=False)).values())
 
 
 def is_prewarmed(study: Any, arm: str) -> bool:

@@ -57,7 +57,8 @@ class Job:
         if self.code is not None and self.files is None:
             self.files = {"out": _digest_file(self.out), "err": _digest_file(self.err)}
         age_s = self.lasted_s if self.code is not None else time.monotonic() - self.began_s
-        return {name: {**vars(self), "age_s": age_s}[name] for name in JobStatus._fields}
+        values = {**vars(self), "age_s": age_s}
+        return {name: values[name] for name in JobStatus._fields}
 
 
 class Jobs:

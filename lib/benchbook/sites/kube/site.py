@@ -10,6 +10,7 @@ from benchbook.core.study import client_sharding
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SiteError, require_value
+from benchbook.core.util.grouping import group_by
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts import machine
@@ -152,10 +153,7 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         """Arms by the data they share: each TiDB cluster has its own; they can't be copied."""
         if self.space.here.tidb is None:
             return super().data_groups()
-        results: dict[placement.Part, list[str]] = {}
-        for arm, chain in self.chains.items():
-            results.setdefault(chain.server, []).append(arm)
-        return list(results.values())
+        return list(group_by(self.chains, lambda arm: self.chains[arm].server).values())
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         # A pod that was lost has lost its copy; a TiDB cluster has its own tables.

@@ -16,6 +16,7 @@ from typing import Any
 
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.processes import procfs, spawn
+from benchbook.sites.processes.spawn import ANYWHERE, ProcessPlacement
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
@@ -63,24 +64,34 @@ def start_child(
     out: Path,
     err: Path | None = None,
     pidfile: Path | None = None,
+    user: str | None = None,
+    where: ProcessPlacement = ANYWHERE,
     env: Mapping[str, str] | None = None,
+    keep: Sequence[int] = (),
     cwd: Path | None = None,
     append: bool = True,
-    **how: Any,
 ) -> Child:
-    """Start a child that dies with this process and return it; `how` is for `spawn_program`.
+    """Start a child that dies with this process and return it.
 
-    Output goes straight into `out` (and `err`, else the same file), never through a pipe. The environment
-    holds `env`, PATH, a plain locale and the lab's token. Raises SiteError off the main thread and if the
-    program cannot be started.
+    Output goes straight into `out` (and `err`, else the same file), never through a pipe. `keep` are file
+    descriptors it inherits, such as the lock. The environment holds `env`, PATH, a plain locale and
+    the lab's token. Raises SiteError off the main thread and if the program cannot be started.
     """
     if threading.current_thread() is not threading.main_thread():
         fault = f"{role} must be started from the main thread: a child dies with the thread that started it"
         raise SiteError(f"{fault}; call this directly in a cell or a script")
     try:
         inside = PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)}
-        how |= {"append": append, "cwd": cwd or folder, "process_group": 0, "env": inside}
-        popen = spawn.spawn_program(argv, out, err, **how)
+        popen = spawn.spawn_program(
+            *(argv, out, err),
+            append=append,
+            user=user,
+            where=where,
+            keep=keep,
+            cwd=cwd or folder,
+            process_group=0,
+            env=inside,
+        )
     except OSError as error:
         remedy = "check that the program exists and the lab folder can be reached by its user"
         raise SiteError(f"{role}: {argv[0]} could not be started: {error}; {remedy}") from None
