@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchbook.compare.meta import recorded_sessions
+from benchbook.compare.meta import random_effects, recorded_sessions
 from benchbook.compare.text import cpu_models, labels, results_table
 from benchbook.core.artifacts import record
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis
@@ -46,6 +46,12 @@ def render_summary(audits: Sequence[Audit], studies: Sequence[MetaAnalysis]) -> 
     ]
     marks = "; ".join(f"{mark} {text}" for mark, text in results_table.MEANINGS.items())
     effects = [row for pooled in studies for row in _list_effects(pooled)]
+    earlier = [
+        [*row, differs]
+        for study in studies
+        for pooled, differs in _earlier_designs(study)
+        for row in _list_effects(pooled)
+    ]
     return f"""# Findings
 
 Made by `make pages` from the record and the published tables.
@@ -61,7 +67,30 @@ Measured in one session: {marks}.
 Mean change; where nine of ten further sessions are expected, or the range that was seen.
 
 {_render_table(_EFFECTS, effects)}
+
+## Effects by earlier designs
+
+Of studies that were changed since and measured on fewer than {random_effects.FEWEST_PROCESSORS} processors
+in their present design: the last design before it that was measured on as many, and how it differs.
+
+{_render_table((*_EFFECTS, "that design against the present one"), earlier)}
 """
+
+
+def _earlier_designs(newest: MetaAnalysis) -> Iterator[tuple[MetaAnalysis, str]]:
+    """The last earlier design on enough processors to predict from, if the newest has too few, in words."""
+    if _count_processors(newest) >= random_effects.FEWEST_PROCESSORS:
+        return
+    index = record.read_index()
+    for session in reversed(newest.left_out):
+        pooled = recorded_sessions.pool_study(index, newest.study, session.session.design)
+        if pooled is not None and _count_processors(pooled) >= random_effects.FEWEST_PROCESSORS:
+            yield pooled, session.reason.partition("): ")[2]
+            return
+
+
+def _count_processors(pooled: MetaAnalysis) -> int:
+    return cpu_models.count_models([session.processor for session in pooled.sessions])
 
 
 def recorded_studies() -> list[MeasuredStudy]:
