@@ -49,4 +49,4 @@ def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summar
                 if line.name.startswith(f"{study.name}: ") and finding.names.workload in line.name:
                     assert line.effect_text.removesuffix(", the other way") in number[1]
                     checked["home page"] += 1
-    assert min(checked.values()) > 2, checked
+    assert min(checked.values()) > 1, checked
