@@ -20,7 +20,7 @@ from benchbook.core.artifacts import run_folder
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util import files
-from benchbook.measure import clients, run_executor, statement_counters
+from benchbook.measure import clients, run_executor, scheduler, statement_counters
 from benchbook.read.sysbench_log import parse_log
 from benchbook.sites import contract
 from benchbook.sites.engines import dialect
@@ -46,8 +46,8 @@ class Clock:
         self.now += seconds
 
     def install(self, monkeypatch: Any) -> None:
-        """Take the place of `time` in the modules that measure a run."""
-        for module in (run_executor, clients, statement_counters):
+        """Take the place of `time` in the modules that make runs."""
+        for module in (scheduler, run_executor, clients, statement_counters):
             monkeypatch.setattr(module, "time", self)
 
 

@@ -130,13 +130,16 @@ def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(site
     assert [store.judge(folder).reasons for folder in store.kept()] == [[]]
     status, reasons = store.voids()["three 1"]
     assert len(killed) == 1 and status == "invalid"
-    assert "client 2: exit code -9; client 2: ended by signal" in reasons
-    assert "client 0: ended by another client" in reasons
+    assert "client 2: exit code -9" in reasons
     # On a busy machine the run that is made again may be void once, too.
     voids = [run_folder.RunFolder(path).evidence() for path in store.void.iterdir() if path.is_dir()]
     (known,) = [evidence for evidence in voids if evidence["attempt"] == 1]
     assert known["sysbench_s"] < 2.5, "nobody waited for the rest of a run that was none"
     assert (known["exit_code"], known["ended_by"]) == (-signal.SIGKILL, "signal")
+    by_client = [one["ended_by"] for one in known["clients"]]
+    assert by_client == ["another client", "another client", "signal"]
+    for number, who in enumerate(by_client):
+        assert f"client {number}: ended by {who}" in reasons
 
 
 @pytest.mark.alone
@@ -149,7 +152,7 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(site
     assert judged.status == "invalid"
     reasons = "\n".join(judged.reasons)
     assert "V1 exit code: " in reasons and "client 2: exit code 1" in reasons
-    assert "server 2: the server does not answer" in str(folder.evidence()["ledger"]["reason"])
+    assert str(folder.evidence()["ledger"]["reason"]).startswith("server 2: ")
     assert [one["server_answers"] for one in folder.evidence()["servers"]] == [True, True, False]
     site.restore(plan_data(study).label)
     judged = validity.judge_run(made(site, study, "three", tmp_path / "again"), LIMITS)

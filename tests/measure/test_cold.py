@@ -95,7 +95,7 @@ def test_a_cold_arm_that_was_read_before_its_first_query_is_void(store, monkeypa
     plan = store.study.plan.model_copy(update={"max_repeats": 0})
     store.study = store.study.model_copy(update={"plan": plan})
     store.walk()
-    assert any("V25 cache: it was to begin cold, and" in reasons for _, reasons in store.voids().values())
+    assert any("V25 cache: " in reasons for _, reasons in store.voids().values())
 
 
 def test_the_kernel_forgets_the_files_of_a_cold_server_alone(store: Store):

@@ -14,6 +14,7 @@ from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
 from benchbook.sites.agent import files
 from tests import rooms
+from tests.goldens import assert_golden
 from tests.sites.hosts.test_postgresql import SMALL
 from tests.sites.local.test_socket import study
 from tests.walks import judge, measured
@@ -69,10 +70,7 @@ def test_damaged_data_is_said_and_put_back(site: Any, make_study: Make):
         connection.exec_driver_sql("TRUNCATE TABLE sbtest1")
         connection.exec_driver_sql("ALTER TABLE sbtest2 DROP INDEX k_2")
     again = dataset.ensure_data(site, plan_data(study), known)
-    assert again.pop("events") == [
-        "sbtest1 has 0 rows, the study says 200; the prepared copy is put back",
-        "sbtest2 has no index k_2; the prepared copy is put back",
-    ]
+    assert_golden("measure/damaged-data.txt", "\n".join([*again.pop("events"), ""]))
     assert again == known
 
 
@@ -93,7 +91,7 @@ def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monk
     monkeypatch.setattr(site, "has_snapshot", lambda label=None, arm=None: False)
     again = dataset.ensure_data(site, plan_data(study), known)
     assert again["fingerprint"] == known["fingerprint"]
-    assert again["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
+    assert_golden("measure/lost-copy.txt", "\n".join([*again["events"], ""]))
 
 
 @pytest.mark.server
@@ -113,12 +111,12 @@ def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Mak
     with open_session(site) as connection:
         connection.exec_driver_sql("SET GLOBAL read_only = ON")
         try:
-            with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1290"):
+            with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 .*1290"):
                 dataset.load_data(site, plan_data(make_study()))
         finally:
             connection.exec_driver_sql("SET GLOBAL read_only = OFF")
     events = dataset.ensure_data(site, plan_data(make_study()))["events"]
-    assert events[0] == "sbtest1 is missing; the prepared copy is put back"
+    assert events[0].startswith("sbtest1 is missing; ")
 
 
 @pytest.mark.server
@@ -129,7 +127,7 @@ def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Mak
         (grants,) = [row[0] for row in told if "sbtest" in row[0]]
         connection.exec_driver_sql("REVOKE CREATE ON sbtest.* FROM benchbook@'127.0.0.1'")
         try:
-            with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 is missing; .*1142"):
+            with pytest.raises(BenchbookError, match=r"prepare failed: sbtest1 .*1142"):
                 dataset.load_data(site, plan_data(make_study()))
         finally:
             connection.exec_driver_sql(grants)

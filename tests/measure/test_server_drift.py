@@ -112,17 +112,18 @@ def test_what_is_changed_in_a_run_is_named_too(scene: Scene):
     with servers.open_sessions(scene.site, scene.study, ["direct"]) as connections:
         (connection,) = connections["direct"]
         found = scene.faults(connection, said("SET GLOBAL general_log = ON"))
-        assert "server variable general_log was OFF, is ON in the run" in found
+        assert CHANGES["general log"]["said in a run"] in found
         scene.say("SET GLOBAL general_log = OFF")
 
 
 def test_a_setting_that_was_changed_stays_found_in_every_later_block(scene: Scene):
     """A server that can't be started again keeps what was done to it."""
-    assert scene.between(said("SET GLOBAL sync_binlog = 7")) != []
+    change = CHANGES["flush"]
+    assert scene.between(said(*change["do"])) != []
     with servers.open_sessions(scene.site, scene.study, ["direct"]) as connections:
         found = scene.faults(connections["direct"][0])
-    scene.say("SET GLOBAL sync_binlog = 0")
-    assert "server variable sync_binlog was 0, is 7 between the runs" in found
+    scene.say(*change["undo"])
+    assert change["said"] in found
 
 
 def test_the_looks_are_quick(scene: Scene):

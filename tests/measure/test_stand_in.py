@@ -3,6 +3,7 @@
 `test_scheduler.py` has the same on a real server; here every number is known beforehand.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from benchbook.measure.data_plan import plan_data
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.engines import dialect
+from tests.goldens import assert_golden
 from tests.measure import stand_in
 
 Make = Callable[..., StudySpec]
@@ -42,6 +44,9 @@ class Store:
         state = scheduler.MatrixRunner(self.study, self.runs, self.site, self.raw, self.void, *beside)
         state.stop = stop
         return scheduler.run_missing(state)
+
+    def assert_said(self, name: str) -> None:
+        assert_golden(f"measure/{name}.txt", "\n".join([*self.said, ""]))
 
     def kept(self) -> set[str]:
         return {folder.name for folder in run_folder.list_folders(self.raw)}
@@ -106,20 +111,13 @@ def test_the_walk_says_how_far_it_is_and_begins_each_block_with_the_prepared_dat
     made = store(plan=SHORT | {"blocks": 2})
     state = made.walk()
     assert made.site.done == ["down", "restore", "up direct", "up proxy"] * 2
-    assert made.said[0] == "4 runs planned, 0 there already, 4 to make"
-    first = made.runs[0].arm
-    # 100 transactions of 20 statements a second.
-    assert made.said[1].startswith(
-        f"[1/4] block 1 · oltp_read_write · 2 threads · {first}: 2,000 qps, valid · "
-    )
-    assert made.said[-1].startswith("[4/4] block 2 ") and made.said[-1].endswith(" · 0 s left")
     table = state.table().iloc[0]
     assert (table["runs planned"], table["made now"], table["sysbench_s"]) == (4, 4, 13.0)
-    assert 0 <= table["wall_s"] < 600, "a walk in memory takes a moment"
+    assert table["wall_s"] == 13.0, "the clock in memory goes on with sysbench alone"
     assert (table["groups given up"], table["stopped early"]) == ("none", "no")
-    made.said.clear()
     assert made.walk().done == 0
-    assert made.said == ["4 runs planned, 4 there already, 0 to make"]
+    # 100 transactions of 20 statements a second.
+    made.assert_said("complete")
 
 
 def test_an_arm_without_any_other_is_a_group_by_itself(store):
@@ -169,7 +167,7 @@ def test_a_group_is_given_up_after_its_repeats_and_the_next_one_made(store, repe
     assert made.kept() == {run.run_id for run in made.runs if run.group != bad.group}
     # One attempt and its repeats, and the partner, which comes after it, was never made.
     assert set(made.voids()) == {f"{bad.run_id}.a{attempt}" for attempt in range(1, repeats + 2)}
-    assert f"{bad.group}: given up after {repeats} repeats; the report says so" in made.said
+    made.assert_said(f"given-up-after-{repeats}")
     assert state.table()["groups given up"][0] == bad.group
 
 
@@ -184,7 +182,7 @@ def test_only_what_is_missing_is_made_on_the_way_back(store):
     state = made.walk(stop=stop)
     assert (state.stopped, asked) == ("all is decided", [0, 1])
     assert made.kept() == {run.run_id for run in made.runs if run.block == 1}
-    assert made.said[-1] == "stopped before block 2: all is decided"
+    made.assert_said("stopped")
     assert state.table()["stopped early"].item() == "all is decided"
     resumed = made.walk(stop=stop)
     assert (resumed.done, asked) == (0, [0, 1, 1]), "it is asked before the first block that has runs to make"
@@ -253,7 +251,7 @@ def test_a_client_that_fails_voids_the_run_of_all(store):
     made.walk()
     assert made.kept() == {run.run_id for run in made.runs}
     (reasons,) = [reasons for status, reasons in made.voids().values() if status == "invalid"]
-    assert reasons[0] == "V1 exit code: client 1: exit code 1"
+    assert reasons[0].startswith("V1 ") and reasons[0].endswith("client 1: exit code 1")
     folder = RunFolder(next(path for path in made.void.glob("*-pair-*.a1") if path.is_dir()))
     assert (folder.evidence()["exit_code"], folder.evidence()["ended_by"]) == (1, "itself")
 
@@ -281,7 +279,7 @@ def test_a_session_of_somebody_makes_the_run_invalid(store):
     made.site.server(None).sessions.append("someone")
     state = made.walk()
     assert state.abandoned == [made.runs[0].group]
-    assert made.said[2] == "    V14 alone: 2 foreign sessions on the server"
+    made.assert_said("foreign-sessions")
 
 
 def test_a_server_that_is_silent_after_a_run_is_missing_evidence(store):
@@ -294,7 +292,7 @@ def test_a_server_that_is_silent_after_a_run_is_missing_evidence(store):
     made.walk(lambda folder: judged_bad("invalid", "it is gone"))
     seen = RunFolder(next(path for path in made.void.glob("*.a1") if path.is_dir())).evidence()
     assert (seen["server_answers"], seen["uptime_after_s"], seen["rows_after"]) == (False, None, None)
-    assert seen["ledger"]["reason"] == "the server does not answer after the run: OperationalError"
+    assert_golden("measure/silent.txt", f"{seen['ledger']['reason']}\n")
     assert seen["ledger"]["available"] is True and seen["ledger"]["after"] is None
     assert seen["rows_before"] == {"sbtest1": 200, "sbtest2": 200}
 
@@ -386,7 +384,7 @@ def test_a_copy_that_is_no_longer_what_it_was_is_loaded_again(make_study):
     for tables, _ in copy.values():
         del tables["sbtest1"]
     found = dataset.ensure_data(site, plan_data(study), known)
-    assert found["events"] == ["the prepared copy: sbtest1 is missing; the tables are loaded again"]
+    assert_golden("measure/copy-without-a-table.txt", "\n".join([*found["events"], ""]))
     assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
 
 
@@ -445,8 +443,9 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
     asked = ("test", made.study, made.runs, facts, known, where, validity.judge_run)
     with pytest.raises(BenchbookError) as refused:
         scheduler.complete_schedule(*asked, {"free_mib": 10**9})
-    for name, folder in (("raw logs", where.raw), ("the lab", "")):
-        assert f"MiB are free for {name}, 1000000000 are needed" in str(refused.value), folder
+    assert re.findall(r" for ([\w ]+), (\d+)", str(refused.value)) == [
+        ("raw logs", "1000000000"), ("the lab", "1000000000")
+    ]  # fmt: skip
     assert not opened
     state = scheduler.complete_schedule(*asked, {"free_mib": 1})
     assert (state.done, len(opened), proven) == (2, 1, [(made.site, made.study, facts)])
@@ -471,9 +470,11 @@ def test_warming_analyzes_keeps_and_prewarms(make_study):
     assert [answer["Table"] for answer in answers] == ["sbtest1", "sbtest2"]
     assert all("arm" not in answer for answer in answers), "the baseline needs no name"
     assert site.done == ["restore", "snapshot direct"]
-    asked = site.server(None).statements
-    assert "SELECT COUNT(pad) FROM sbtest2 FORCE INDEX (`PRIMARY`)" in asked
-    assert "SELECT COUNT(k) FROM sbtest2 FORCE INDEX (`k_2`)" in asked
+    statements = "\n".join(site.server(None).statements)
+    assert re.findall(r"SELECT COUNT\((\w+)\) FROM (\w+) FORCE INDEX \(`(\w+)`\)", statements) == [
+        ("pad", "sbtest1", "PRIMARY"), ("k", "sbtest1", "k_1"),
+        ("pad", "sbtest2", "PRIMARY"), ("k", "sbtest2", "k_2"),
+    ]  # fmt: skip
 
 
 def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch):
@@ -487,7 +488,7 @@ def test_pilots_are_whole_runs_without_discard(make_study, tmp_path, monkeypatch
     assert [(one.plan()["threads"], one.plan()["arm"]) for one in folders] == [
         (2, "direct"), (2, "proxy"), (8, "direct"), (8, "proxy"),
     ]  # fmt: skip
-    assert said[0] == "pilot 1 of 4: oltp_read_write, 2 threads, direct, 2 s"
+    assert_golden("measure/pilots.txt", "\n".join([*said, ""]))
     assert all(validity.judge_run(folder).status == "valid" for folder in folders)
     assert site.done[-1] == "restore"
 

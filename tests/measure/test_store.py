@@ -279,4 +279,4 @@ def test_without_a_seed_nothing_is_planned_and_the_sketch_says_that_it_is_drawn_
     asked = study(plan=PLAN)
     with pytest.raises(BenchbookError, match="no session drew one"):
         schedule.plan_runs("s", asked, {})
-    assert "order drawn by each session" in schedule.describe_plan("s", asked)
+    assert "drawn by each session" in schedule.describe_plan("s", asked)

@@ -59,7 +59,7 @@ def test_a_tracer_of_a_server_voids_the_run_it_met(site: Any, study: StudySpec, 
         pid = site.monitored("direct")["server"][0]
         return strangers.running(strangers.SEIZE.format(pid=pid))
 
-    assert "the server was traced by python" in walked(site, study, tmp_path, trace)
+    assert "the server was traced" in walked(site, study, tmp_path, trace)
 
 
 def test_stops_of_a_stranger_void_the_run_they_met(site: Any, study: StudySpec, tmp_path: Path):
@@ -69,7 +69,7 @@ def test_stops_of_a_stranger_void_the_run_they_met(site: Any, study: StudySpec, 
         return strangers.stopping(site.monitored("direct")["server"][0])
 
     said = walked(site, study, tmp_path, stop)
-    assert "the server was stopped in the run" in said or "a part of the arm stood still" in said
+    assert "the server was stopped" in said or "a part of the arm" in said
 
 
 def test_packets_that_a_rule_drops_void_the_run_and_the_rule_is_said(lab, make_study, tmp_path, monkeypatch):
