@@ -19,7 +19,7 @@ def test_an_arm_is_skipped_with_its_reason_while_another_treatment_is_left(make_
 @pytest.mark.parametrize("arm", ["direct", "relay"])
 def test_without_baseline_or_any_treatment_the_study_stops_with_the_reason(make_study, arm: str) -> None:
     site = SimpleNamespace(missing={arm: "no rights"}.get)
-    with pytest.raises(BenchbookError, match=f"nothing is left to compare: {arm}: no rights"):
+    with pytest.raises(BenchbookError, match=f"to compare: {arm}: no rights"):
         provision.find_skipped(site, make_study())
 
 
@@ -49,5 +49,5 @@ def test_another_sysbench_than_was_asked_for_is_refused(make_study, asked, found
     facts = {"machine": {"sysbench": found}}
     if is_taken:
         return provision.must_have_sysbench(study, "direct", facts)
-    with pytest.raises(BenchbookError, match=r"site.sysbench: .* was asked for, and arm direct has"):
+    with pytest.raises(BenchbookError, match=r"site.sysbench: .*arm direct "):
         provision.must_have_sysbench(study, "direct", facts)

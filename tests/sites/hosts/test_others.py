@@ -54,5 +54,5 @@ def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(rack, m
         held = site.identity("pool")["proxy_settings"]
         assert (held["default_pool_size"], held["query_wait_timeout"]) == ("7", "30")
         assert site.facts("pool")["proxy"]["settings"] == asked["settings"]
-        with pytest.raises(SiteError, match=r"arms\.old\.proxy\.version: asked 0\.1"):
+        with pytest.raises(SiteError, match=r"arms\.old\.proxy\.version: .*0\.1"):
             site.up("old")

@@ -92,7 +92,7 @@ def test_a_changed_host_key_is_refused_before_anything_is_done(rack: Rack, home:
     try:
         with sites.open_site(study(), home) as site, pytest.raises(AccessRefused) as caught:
             site.missing("direct")
-        assert "its key is not the one in" in str(caught.value) and "ssh-keygen -f" in str(caught.value)
+        assert "its key is not" in str(caught.value) and "ssh-keygen -f" in str(caught.value)
         rack.known_hosts.write_text("")
         with sites.open_site(study(), home) as site, pytest.raises(AccessRefused, match="ssh-keyscan -p 22"):
             site.up("direct")
@@ -251,7 +251,7 @@ def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Pa
         other = home.parent.parent / "other" / "study"
         # Hosts guard themselves; this machine's cores are free for a study of its own.
         lock.acquire_lock(other).release()
-        with pytest.raises(LockHeld, match=r"the study in .* is being measured"):
+        with pytest.raises(LockHeld, match="the study in "):
             sites.open_site(study(), home).__enter__()
         with sites.open_site(study(), other) as late, pytest.raises(SiteError, match="is being measured by"):
             late.up("direct")
@@ -300,7 +300,7 @@ def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, h
     arms = {"small": {}, "large": {"hosts": {"server": "server2"}}, "none": {"hosts": {"server": "proxy1"}}}
     with sites.open_site(study(arms=arms), home) as site:
         assert site.able == ["small", "large"]
-        assert "no host of the inventory with this name has the role server" in site.missing("none")
+        assert "hosts.server: proxy1: " in site.missing("none")
         found = dataset.ensure_data(site, plan_data(site.study))
         assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
         # A new look finds both copies, puts both back, and they are the same rows.

@@ -13,6 +13,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import external_clients, placement, plan_output
 from tests import rooms
+from tests.goldens import assert_golden
 from tests.sites import kubernetes_study, ssh_hosts
 from tests.sites.ssh_hosts import Rack
 
@@ -28,7 +29,7 @@ def test_no_pod_is_made_for_a_client_outside_and_the_plan_says_where_it_is():
     chains = placement.build_chains(study())
     assert [part.kind for part in placement.in_pods(chains["balancer"])] == ["server"]
     assert placement.count_outside(chains["balancer"]) == 1 and len(chains["pod"].clients) == 1
-    assert "hosts of the inventory outside with the role client" in plan_output.render_plan("test", study())
+    assert_golden("kube/plan-outside.txt", f"{plan_output.render_plan('test', study())}\n")
 
 
 def test_the_plan_names_the_client_s_image_only_where_there_is_a_pod_of_it():

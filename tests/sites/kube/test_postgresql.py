@@ -12,6 +12,7 @@ from benchbook.measure.data_plan import plan_data
 from benchbook.measure.statement_counters import open_session
 from benchbook.sites.engines import postgresql as accounts
 from benchbook.sites.kube.api import VARIABLES
+from tests.goldens import assert_golden
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import loaded, run_valid
 
@@ -25,12 +26,7 @@ def study(arms: Any = ("pod", "host", "service", "haproxy"), **settings: Any) ->
 
 
 def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_socket_alone():
-    rules = accounts.render_access(["%", "192.0.2.7"], "root")["hba"].splitlines()
-    assert rules == [
-        "local all benchbook_admin peer map=owner",
-        "host sbtest all all scram-sha-256",
-        "host sbtest all 192.0.2.7/32 scram-sha-256",
-    ]
+    assert_golden("kube/pg_hba.txt", accounts.render_access(["%", "192.0.2.7"], "root")["hba"])
 
 
 @pytest.mark.slow

@@ -340,7 +340,7 @@ def test_a_pod_that_cannot_run_is_told_with_its_events(folder: Path, root: Path)
     spec = study(("pod", "host"), site={"nodes": {"server": {"no-such-label": "here"}}, "wait_s": 10})
     with (
         sites.open_site(spec, folder) as site,
-        pytest.raises(SiteError, match=r"server-0 does not run.*FailedScheduling"),
+        pytest.raises(SiteError, match=r"server-0 .*FailedScheduling"),
     ):
         site.up("pod")
 
@@ -386,7 +386,7 @@ def test_more_cores_than_a_node_has_left_are_told_before_anything_starts(folder:
     with sites.open_site(study(("pod", "guaranteed"), site=section), folder) as site:
         assert site.missing("pod") is None
         said = str(site.missing("guaranteed"))
-        assert "insufficient CPU: 4000 cores are asked for" in said
+        assert "insufficient CPU: 4000 cores" in said
         assert site.able == ["pod"]
 
 

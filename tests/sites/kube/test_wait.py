@@ -8,6 +8,7 @@ import pytest
 from benchbook.core.util.errors import SiteError
 from benchbook.sites.kube import placement, server, tidb_cluster, tidb_manifests, wait
 from benchbook.sites.kube.manifests import DIGEST
+from tests.goldens import assert_golden
 from tests.sites import kubernetes_study
 
 EVENT = Of(reason="Failed", message="no such image")
@@ -100,20 +101,17 @@ def test_a_cluster_is_waited_for_as_long_as_one_more_of_its_pods_runs(clock: Clo
     assert clock.now > 100 + 10
 
 
-@pytest.mark.parametrize(
-    ("status", "pods", "said"),
-    [
-        (None, [], "after 30 s: PD 0 of 1.*the operator takes no notice of it"),
-        (READY, PODS[:2], "after 60 s: PD 1 of 1, TiKV 1 of 1, TiDB 0 of 1.*no such image"),
-        (
-            *(READY, [PODS[0], pod("server-tikv-0", "ErrImagePull")]),
-            "after 20 s: PD 1 of 1, TiKV 0 of 1, TiDB 0 of 1.*server-tikv-0: ErrImagePull.*no such image",
-        ),
-    ],
-)
-def test_a_cluster_that_does_not_get_ready_is_told_with_its_cause(status: Any, pods: list[Any], said: str):
-    with pytest.raises(SiteError, match=f"TidbCluster server is not ready {said}"):
-        Cluster(status, 60.0, pods)._ready()
+def test_a_cluster_that_does_not_get_ready_is_told_with_its_cause():
+    answers = []
+    for cause, status, pods in (
+        ("no operator", None, []),
+        ("a pod is not made", READY, PODS[:2]),
+        ("a pod has no image", READY, [PODS[0], pod("server-tikv-0", "ErrImagePull")]),
+    ):
+        with pytest.raises(SiteError) as refused:
+            Cluster(status, 60.0, pods)._ready()
+        answers.append(f"{cause}\n  {refused.value}\n")
+    assert_golden("kube/cluster-not-ready.txt", "\n".join(answers))
 
 
 def test_a_pod_of_another_class_is_refused_at_every_try():
@@ -128,5 +126,5 @@ def test_a_pod_of_another_class_is_refused_at_every_try():
     space: Any = Of(study=study, names=names, up=lambda *_: made, look=lambda _: made)
     one = server.PodServer(space, placement.build_chains(study)["guaranteed"].server)
     for _ in range(2):
-        with pytest.raises(SiteError, match="asked for Guaranteed, the cluster made it Burstable"):
+        with pytest.raises(SiteError, match=r"Guaranteed, .* Burstable"):
             one.find()

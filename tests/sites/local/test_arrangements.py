@@ -192,9 +192,8 @@ def test_distance_is_there_in_each_direction_and_its_hop_in_both_arms(arranged) 
 
 @pytest.mark.alone("kernel")
 def test_kernel_settings_are_the_pods_own_and_the_machines_are_put_back(arranged) -> None:
-    somaxconn = Path("/proc/sys/net/core/somaxconn").read_text()
-    cookies = Path("/proc/sys/net/ipv4/tcp_syncookies")
-    before = cookies.read_text()
+    backlog, cookies = Path("/proc/sys/net/core/somaxconn"), Path("/proc/sys/net/ipv4/tcp_syncookies")
+    somaxconn, before = backlog.read_text(), cookies.read_text()
     other = 2 if before.strip() != "2" else 1
     pod = {"network": "pod", "kernel": {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}}
     arms = {"host": {"kernel": {"syncookies": other}}, "pod": pod}
@@ -204,9 +203,8 @@ def test_kernel_settings_are_the_pods_own_and_the_machines_are_put_back(arranged
         assert cookies.read_text().strip() == str(other)
         (pid,) = site.monitored("pod")["server"]
         (name,) = [path for path in network.NAMESPACES.iterdir() if site.lab.token[:8] in path.name]
-        inside = "/proc/sys/net/core/somaxconn", "/proc/sys/net/ipv4/tcp_syncookies"
-        assert tool("nsenter", f"--net={name}", "cat", *inside).split() == ["4321", "0"]
-        assert Path("/proc/sys/net/core/somaxconn").read_text() == somaxconn
+        assert tool("nsenter", f"--net={name}", "cat", str(backlog), str(cookies)).split() == ["4321", "0"]
+        assert backlog.read_text() == somaxconn
         limits = Path(f"/proc/{pid}/limits").read_text()
         assert "Max open files            12345" in limits
         assert site.facts("pod")["kernel"] == {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}
@@ -285,7 +283,7 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
         chain = site.chains["direct"]
         assert obstacles.infeasible_reasons(site.study.arms["direct"], chain) == []
     with arranged(direct={}, service={"access": "service"}) as site:
-        assert site.missing("service") == "iptables NAT: no such table; load it"
+        assert site.missing("service") == f"{lacking.name}: {lacking.detail}; {lacking.remedy}"
 
 
 def abilities_but(name: str) -> list[capabilities.Ability]:

@@ -30,7 +30,7 @@ def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> StudySpec:
 
 def test_plan_and_doctor_name_the_arm_and_the_reason(listed: StudySpec, capsys: pytest.CaptureFixture):
     (arm,) = found = feasibility.find_infeasible(listed)
-    assert arm == "far_core" and found[arm].startswith(f"core {ABSENT} is not there or not ours; write cores")
+    assert arm == "far_core" and found[arm].startswith(f"core {ABSENT} is not there")
     assert cli.main(["plan", "quick"]) == 0
     assert f"  not made    far_core: {found[arm]}\n" in capsys.readouterr().out
     ability = feasibility.examine_studies()[0]
@@ -45,7 +45,7 @@ def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: p
     assert list(found) == ["odd"]
     first, second = found["odd"].split("; ")[:2]
     assert first.startswith("hosts.server: gen1: no host")
-    assert second.startswith("cpu.server.quota: not supported with site.kind: ssh")
+    assert second.startswith("cpu.server.quota: ") and "site.kind: ssh" in second
 
 
 def test_an_inventory_that_is_not_there_is_no_reason_of_an_arm(tmp_path: Path, monkeypatch):
