@@ -4,38 +4,42 @@ import os
 import subprocess
 import sys
 
-import pytest
+from tests import forked
+from tests.goldens import assert_golden
 
-HEAVY = ("pandas", "matplotlib", "jinja2", "sqlalchemy", "paramiko", "kubernetes", "nbformat")
-SAID = """
+HEAVY = ("pandas", "scipy", "matplotlib", "jinja2", "sqlalchemy", "paramiko", "kubernetes", "nbformat")
+PROGRAM = f"""
 import sys
 from benchbook.commands import cli
-try:
-    code = cli.main(sys.argv[1:])
-except SystemExit as error:
-    code = error.code
-print([name for name in {heavy} if name in sys.modules], file=sys.stderr)
-raise SystemExit(code)
+
+def call(*words):
+    try:
+        code = cli.main(words)
+    except SystemExit as error:
+        code = error.code
+    return code, [name for name in {HEAVY} if name in sys.modules]
 """
+REFUSED = {
+    "plan qick": 2,
+    "repro --study qick": 2,
+    "gate qick": 3,
+    "fleet quick --on nowhere.yaml": 1,
+    "verify nowhere.tar.gz": 1,
+    "session --because x": 2,
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "told"),
-    [
-        ("--help", 0, ""),
-        ("plan --help", 0, ""),
-        ("plan qick", 2, "studies: qick: no such study; did you mean quick?"),
-        ("repro --study qick", 2, "did you mean quick?"),
-        ("gate qick", 3, "did you mean quick?"),
-        ("fleet quick --on nowhere.yaml", 1, "nowhere.yaml: no such file"),
-        ("verify nowhere.tar.gz", 1, "nowhere.tar.gz: no such file"),
-    ],
-)
-def test_help_and_refusals_load_nothing_that_takes_long(words: str, code: int, told: str):
-    script = [sys.executable, "-c", SAID.format(heavy=HEAVY), *words.split()]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == code and told in done.stderr
-    assert done.stderr.splitlines()[-1] == "[]"
+def test_help_and_refusals_load_nothing_that_takes_long():
+    """What is refused, and how: goldens/refused_commands.txt."""
+    lines = []
+    with forked.calls(PROGRAM) as call:
+        for words in ("--help", "plan --help"):
+            assert call(*words.split())[:2] == (0, [0, []])
+        for words, code in REFUSED.items():
+            _, answer, printed = call(*words.split())
+            assert answer == [code, []], words
+            lines.append(f"benchbook {words}\n{printed}")
+    assert_golden("refused_commands.txt", "\n".join(lines))
 
 
 def test_a_reader_that_has_enough_ends_a_command_without_a_traceback():

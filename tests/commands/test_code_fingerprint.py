@@ -1,6 +1,7 @@
 """A study's measuring depends on the code of its own kind of site, engines and access, and no other."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_an_engine_and_a_proxy_of_another_package_are_in_it_with_what_they_stand
     stands_on = {module(descriptors.find_engine("mariadb").code), module("benchbook.sites.proxies.proxy")}
     assert others | stands_on <= set(found)
     # Where the package lies on this machine is not said.
-    assert code_fingerprint._name_file(Path("/opt/some/package/engine.py")) == "package/engine.py"
+    assert code_fingerprint._name_file(Path("/opt/package/engine.py")) == "package/engine.py"
 
 
 def test_a_changed_byte_changes_the_files_of_its_studies_only(tmp_path, monkeypatch):
@@ -155,12 +156,14 @@ def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_other_kinds
             assert (code, ended) == (0, 0), printed
             return printed
 
+        def stages_run() -> list[str]:
+            return re.findall(r"Running stage '(.+)'", dvc("repro"))
+
         dvc("init", "-q", "--no-scm")
-        assert "Running stage 'provision@quick'" in dvc("repro")
+        assert stages_run() == ["code", "provision@quick"]
         change("kubernetes")
         change("ssh")
         assert json.loads(dvc("status", "--json", "provision@quick")) == {}
-        again = dvc("repro")
-        assert "Running stage 'code'" in again and "Stage 'provision@quick' didn't change" in again
+        assert stages_run() == ["code"]
         change("local")
-        assert "Running stage 'provision@quick'" in dvc("repro")
+        assert stages_run() == ["code", "provision@quick"]

@@ -17,6 +17,7 @@ from benchbook.commands import record as recording
 from benchbook.core.artifacts import record
 from benchbook.core.util import paths
 from benchbook.core.util.errors import InputErrors, SiteError
+from tests.goldens import assert_golden
 
 ARCHIVE = "2026-01-01T0000Z-abcd.tar.xz"
 
@@ -75,13 +76,12 @@ def test_a_session_ends_when_its_lease_is_over_though_its_connection_stands(tmp_
 
 
 def test_occasions_are_named_before_anything_is_sent():
-    one = ["AMD 25 17"] * 50
-    assert fleet_sessions.describe_occasions(50, one, "processor model").startswith(
-        "50 sessions, 1 processor model: 1 occasion; equal machines"
-    )
-    assert fleet_sessions.describe_occasions(2, ["a", "b", ""], "processor model") == (
-        "2 sessions, 2 processor models: 2 occasions (1 machine not reached)"
-    )
+    """Fifty equal machines; three, of which one was not reached: goldens/fleet-occasions.txt."""
+    lines = [
+        fleet_sessions.describe_occasions(sessions, models, "processor model")
+        for sessions, models in ((50, ["AMD 25 17"] * 50), (2, ["a", "b", ""]))
+    ]
+    assert_golden("fleet-occasions.txt", "\n".join(lines) + "\n")
 
 
 def test_a_session_that_was_begun_in_vain_is_counted_once():
@@ -90,10 +90,11 @@ def test_a_session_that_was_begun_in_vain_is_counted_once():
     written = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record, "write_study", lambda _, study: written.append(study))
-        assert "is counted as not recorded: its fleet was gone" in fleet_sessions.count_lost("quick", missed)
+        line = fleet_sessions.count_lost("quick", missed)
         patch.setattr(record, "read_index", lambda: record.Index(studies={"quick": written[0]}))
         fleet_sessions.count_lost("quick", missed)
     assert len(written) == 1
+    assert_golden("fleet-lost.txt", f"{line}\n")
     counted = written[0].not_recorded
     assert len(counted) == len(before.studies["quick"].not_recorded) + 1
 
@@ -131,6 +132,7 @@ def test_what_a_host_has_is_fetched_counted_as_recorded_or_counted_as_lost(
     """SFTP over a folder of this machine; tests/pipeline/test_fleet.py has real hosts, and takes minutes."""
     recorded = next(iter(record.read_index().studies["quick"].sessions))
     base, arrivals = tmp_path / "host", tmp_path / "arrivals"
+    index = base / "fleet/data/record/quick/index.json"
     arrivals.mkdir()
     for name, text in {
         f"kept/{ARCHIVE}": "",
@@ -153,13 +155,13 @@ def test_what_a_host_has_is_fetched_counted_as_recorded_or_counted_as_lost(
     assert sorted(file.name for file in arrivals.iterdir()) == sorted(file.name for file in fetched.archives)
     assert len(fetched.archives) == 2 and fetched.recorded == 1
     assert [(study, lost.begun) for study, lost in fetched.lost] == [("quick", "2026-01-01T00:00Z")]
-    assert not list(base.rglob("*.tar.xz")) and (base / "fleet/data/record/quick/index.json").exists()
+    assert not list(base.rglob("*.tar.xz")) and index.exists()
 
 
 def test_a_study_of_another_kind_of_site_is_refused_before_it_is_sent(tmp_path: Path):
     file = tmp_path / "hosts.yaml"
     file.write_text("hosts: {a: {host: 192.0.2.1, roles: [client]}}\n")
-    with pytest.raises(InputErrors, match=r"site\.kind: kubernetes: each host of a fleet measures on itself"):
+    with pytest.raises(InputErrors, match=r"cluster-network\.yaml: site\.kind: kubernetes"):
         fleet.run_fleet(["cluster-network"], file, 1, "true", anyway=False, resume=None)
 
 

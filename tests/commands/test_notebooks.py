@@ -61,16 +61,16 @@ def test_a_figure_is_a_picture_in_the_second_notebook_of_a_process_too(tmp_path:
 
 def test_a_name_of_one_notebook_is_not_there_in_the_next(tmp_path: Path):
     execute(tmp_path, "kept = 1")
-    with pytest.raises(BenchbookError, match="made: NameError: name 'kept' is not defined"):
+    with pytest.raises(BenchbookError, match="^made: NameError: .*'kept'"):
         execute(tmp_path, "kept")
 
 
 def test_the_first_error_ends_it_and_is_in_what_is_written(tmp_path: Path):
-    with pytest.raises(BenchbookError, match="made: ValueError: no such thing"):
-        execute(tmp_path, "print('one')", "raise ValueError('no such thing')", "print('never')")
+    with pytest.raises(BenchbookError, match="^made: ValueError: planted$"):
+        execute(tmp_path, "print('one')", "raise ValueError('planted')", "print('never')")
     one, two, three = written(tmp_path)
     assert one.outputs[0].text == "one\n" and three.outputs == [] and three.execution_count is None
-    assert (two.outputs[-1].ename, two.outputs[-1].evalue) == ("ValueError", "no such thing")
+    assert (two.outputs[-1].ename, two.outputs[-1].evalue) == ("ValueError", "planted")
 
 
 def test_a_line_that_is_no_python_is_an_error_too(tmp_path: Path):

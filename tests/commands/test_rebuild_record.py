@@ -46,7 +46,7 @@ def make(session: record.RecordedSession, root: Path) -> tuple[list[str], list[s
     where = session.where
     files.write_json(where.findings, {"of": where.archive.read_text()})
     is_other = "other" in where.archive.read_text()
-    return [], ["qps: 1 in the archive, 2 here"] if is_other else []
+    return [], ["qps: 1, now 2"] if is_other else []
 
 
 def pool(name: str, index: record.Index) -> bool:
@@ -104,10 +104,10 @@ def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_
     assert rebuild_record.rebuild_record() == []
     ant.archive.write_text("other values")
     for _ in range(2):
-        assert rebuild_record.rebuild_record() == ["qps: 1 in the archive, 2 here"]
+        assert rebuild_record.rebuild_record() == ["qps: 1, now 2"]
     capsys.readouterr()
     assert rebuild_record.run_command(write=False) == 0
-    assert capsys.readouterr().err.endswith("Not as recorded:\nqps: 1 in the archive, 2 here\n")
+    assert capsys.readouterr().err.endswith("Not as recorded:\nqps: 1, now 2\n")
     assert ant.report.is_file() and paths.recorded_paths("bee", FIRST).report.is_file()
     ant.archive.write_text("what ant measured")
     assert made(capsys) == [f"ant {NEXT}"] and rebuild_record.rebuild_record() == []

@@ -10,6 +10,7 @@ from benchbook.commands import terminal_summary
 from benchbook.core.artifacts import record
 from benchbook.evidence import archive
 from tests.found import finding, findings
+from tests.goldens import assert_golden
 from tests.house import tree
 
 # The widest interval is ± 4.0 points, of five blocks at 98 %.
@@ -54,15 +55,14 @@ def test_the_answer_is_words_without_markup_and_says_what_it_rests_on(clone: Pat
     shown.write(clone / "data" / "own" / "findings.json")
     facts = clone / "data" / "own" / "facts.json"
     facts.write_text('{"study": "own", "arms": {"a": {"site": {"kind": "existing"}}}}')
-    told = ["The tables stay on the servers: benchbook down --loaded own drops them."]
-    assert terminal_summary.render_answer("own")[-1:] == told
+    answers = [terminal_summary.render_answer("own")]
     facts.write_text('{"study": "own", "arms": {"a": {"site": {"kind": "local"}}}}')
-    assert terminal_summary.render_answer("own")[-1] == "(1 of 5\xa0blocks, 1\xa0minute of machine time)"
+    answers.append(terminal_summary.render_answer("own"))
     planned(clone, "own", 2, 2)
-    lines = terminal_summary.render_answer("own")
-    assert lines[0] == "own: Does it cost anything?"
-    assert lines[-1] == "(1 of 5\xa0blocks, 2 runs, 1\xa0minute of machine time)"
-    assert not re.search("[<&\x1b]", "\n".join(lines)), "no markup or colours where no terminal reads it"
+    answers.append(terminal_summary.render_answer("own"))
+    text = "\n\n".join("\n".join(lines) for lines in answers)
+    assert not re.search("[<&\x1b]", text), "no markup or colours where no terminal reads it"
+    assert_golden("answers.txt", f"{text}\n")
     monkeypatch.setenv("COLUMNS", "24")
     assert terminal_summary.render_answer("own")[:2] == ["own: Does it cost", "anything?"]
     # However wide the terminal, a line has 110 characters at most, and is filled up to that.
@@ -80,11 +80,8 @@ def test_five_minutes_more_narrow_the_widest_interval_by_what_is_said():
     """Five blocks took five minutes; of ten, 2.821 / √10 stands where 3.747 / √5 did: 4.0 times 0.532."""
     narrow = finding(id="w.c.qps", treatment="c", low=-0.12, high=-0.08)
     too_few = finding(id="w.d.qps", treatment="d", low=-0.5, high=0.5, n=2)
-    (told,) = terminal_summary.five_minutes(findings(narrow, WIDE, too_few, machine_minutes=5.0))
-    assert told == (
-        "Another five minutes, about 5 more blocks, would narrow the widest interval (b, w) "
-        "from ± 4.0 to ± 2.1 %: raise plan.blocks."
-    )
+    (sentence,) = terminal_summary.five_minutes(findings(narrow, WIDE, too_few, machine_minutes=5.0))
+    assert_golden("five_minutes.txt", f"{sentence}\n")
     three = finding(n=3, low=-0.14, high=-0.06)
     assert terminal_summary.five_minutes(findings(three)) != []
     for nothing in (findings(too_few), findings(WIDE, machine_minutes=0.0), findings()):
@@ -100,13 +97,13 @@ def test_a_session_is_placed_among_recorded_ones_of_its_design_and_told_from_oth
     shutil.copytree(recorded, clone / "data/record/quick", ignore=shutil.ignore_patterns("*.xz"))
     pooled = terminal_summary.recorded_sessions("quick")
     assert pooled is not None and newest in [session.id for session in pooled.sessions]
-    (told,) = terminal_summary.describe_place("quick")
-    assert "expected" in told and "has this design" not in told
+    (sentence,) = terminal_summary.describe_place("quick")
+    assert "expected" in sentence and "has this design" not in sentence
     study = clone / "studies" / "quick.yaml"
     study.write_text(re.sub(r"(?m)^threads: .*", "threads: [3]", study.read_text()))
     number = len(record.read_index().studies["quick"].sessions)
-    (told,) = terminal_summary.describe_place("quick")
-    assert told.startswith(f"None of the {number} recorded sessions has this design: thread levels: ")
+    (sentence,) = terminal_summary.describe_place("quick")
+    assert f"None of the {number}" in sentence and "thread levels: " in sentence
     assert terminal_summary.recorded_sessions("quick") is None
     shutil.rmtree(clone / "data" / "quick" / "raw")
     assert terminal_summary.describe_place("quick") == [], "nothing was measured here"

@@ -13,6 +13,7 @@ from benchbook.commands import new, pages, repro, studies, terminal_summary
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from benchbook.plan import schedule
+from tests.goldens import assert_golden
 from tests.house import tree
 from tests.pipeline import clone as clones
 
@@ -43,7 +44,7 @@ def test_a_study_that_the_pipeline_does_not_know_yet_is_added(clone: Path, capsy
     assert "own added under studies" in capsys.readouterr().out
     assert studies.enlist_study(clone, "own") is False
     file.write_text("studies: {quick: studies/quick.yaml}\n")
-    with pytest.raises(InputErrors, match=r"params\.yaml: studies: own is not there; add the line"):
+    with pytest.raises(InputErrors, match=r"^params\.yaml: studies: own .*\n? *own: studies/own\.yaml"):
         studies.enlist_study(clone, "own")
     (clone / "studies" / "pool").mkdir(parents=True)
     (clone / "studies" / "pool" / "own.yaml").write_text("")
@@ -149,7 +150,7 @@ def test_after_a_failure_no_link_of_what_is_there_is_dead(clone: Path, monkeypat
     assert repro._run_repro(clone, [], "own") == (1, False)
     first, runs = (clone / "reports" / name for name in ("index.html", "runs/own/index.html"))
     assert "<code>make pages</code> makes it" in first.read_text()
-    assert 'id="run-1"' in runs.read_text() and "<code>make repro STUDY=own</code>" in runs.read_text()
+    assert 'id="run-1"' in runs.read_text() and "make repro STUDY=own<" in runs.read_text()
     # What nothing leads to any more goes.
     page.unlink()
     assert pages.stand_in(clone) == [] and not first.exists() and not runs.exists()
@@ -193,10 +194,9 @@ def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
     )
     (clone / "params.yaml").write_text("studies: {own: studies/own.yaml}\n")
     assert repro.no_stages(clone, ["--force", "report@own", "method"]) == []
-    assert repro.no_stages(clone, ["reprot@own"]) == ["reprot@own: no such stage; did you mean report@own?"]
-    assert repro.no_stages(clone, ["metod"]) == ["metod: no such stage; did you mean method?"]
     assert repro.no_stages(clone, ["--jobs", "2", "-f", "report@own"]) == []
-    assert repro.no_stages(clone, ["x@y"]) == ["x@y: no such stage; write one of report, @ and a name"]
+    lines = repro.no_stages(clone, ["reprot@own", "metod", "x@y"])
+    assert_golden("misspelt_stages.txt", "\n".join(lines) + "\n")
 
 
 def test_a_stage_by_hand_outside_the_environment_says_what_to_do(tmp_path: Path):
