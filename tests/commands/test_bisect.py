@@ -132,7 +132,7 @@ def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: 
     assert again.read_text() == "as it was built"
     with pytest.raises(packages.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
         packages.build_commit(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
-    with pytest.raises(InputErrors, match="^--good: nowhere: "):
+    with pytest.raises(InputErrors, match=r"^--good: nowhere: "):
         commit_builds.resolve_commit(str(repo), "nowhere", "--good")
 
 

@@ -33,7 +33,7 @@ def test_a_lock_file_cut_anywhere_is_one_that_dvc_reads(tmp_path: Path):
             COMPILED_LOCKFILE_SCHEMA(content)
             stages = content["stages"]
         assert ("code" in stages) == (length >= WHOLE.index("  parse@tiny:")), length
-    lines = [f"{lengths[0]} to {lengths[-1]} bytes: {text or 'whole'}\n" for text, lengths in messages.items()]
+    lines = [f"{cut[0]} to {cut[-1]} bytes: {text or 'whole'}\n" for text, cut in messages.items()]
     assert_golden("lock_cut.txt", "".join(lines))
 
 

@@ -61,12 +61,12 @@ def test_a_figure_is_a_picture_in_the_second_notebook_of_a_process_too(tmp_path:
 
 def test_a_name_of_one_notebook_is_not_there_in_the_next(tmp_path: Path):
     execute(tmp_path, "kept = 1")
-    with pytest.raises(BenchbookError, match="^made: NameError: .*'kept'"):
+    with pytest.raises(BenchbookError, match=r"^made: NameError: .*'kept'"):
         execute(tmp_path, "kept")
 
 
 def test_the_first_error_ends_it_and_is_in_what_is_written(tmp_path: Path):
-    with pytest.raises(BenchbookError, match="^made: ValueError: planted$"):
+    with pytest.raises(BenchbookError, match=r"^made: ValueError: planted$"):
         execute(tmp_path, "print('one')", "raise ValueError('planted')", "print('never')")
     one, two, three = written(tmp_path)
     assert one.outputs[0].text == "one\n" and three.outputs == [] and three.execution_count is None

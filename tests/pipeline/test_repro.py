@@ -44,7 +44,7 @@ def test_a_study_that_the_pipeline_does_not_know_yet_is_added(clone: Path, capsy
     assert "own added under studies" in capsys.readouterr().out
     assert studies.enlist_study(clone, "own") is False
     file.write_text("studies: {quick: studies/quick.yaml}\n")
-    with pytest.raises(InputErrors, match=r"^params\.yaml: studies: own .*\n? *own: studies/own\.yaml"):
+    with pytest.raises(InputErrors, match=r"^params\.yaml: .*`  own: studies/"):
         studies.enlist_study(clone, "own")
     (clone / "studies" / "pool").mkdir(parents=True)
     (clone / "studies" / "pool" / "own.yaml").write_text("")
@@ -149,7 +149,7 @@ def test_after_a_failure_no_link_of_what_is_there_is_dead(clone: Path, monkeypat
     monkeypatch.setattr(repro, "_run_dvc", lambda root, words: (1, False))
     assert repro._run_repro(clone, [], "own") == (1, False)
     first, runs = (clone / "reports" / name for name in ("index.html", "runs/own/index.html"))
-    assert "<code>make pages</code> makes it" in first.read_text()
+    assert "make pages</code>" in first.read_text()
     assert 'id="run-1"' in runs.read_text() and "make repro STUDY=own<" in runs.read_text()
     # What nothing leads to any more goes.
     page.unlink()
