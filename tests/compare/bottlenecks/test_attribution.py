@@ -1,12 +1,14 @@
 """Bottlenecks: named where utilization and service demand carry an effect, and withheld where they do not."""
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
 from benchbook.compare.bottlenecks import attribution, service_demand
 from benchbook.compare.bottlenecks.operational_laws import list_violations as told_broken
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
-from tests.compare.cases import read_cases
+from tests.compare.cases import assert_cases, read_cases
 from tests.goldens import assert_golden
 
 LEVEL = 0.98
@@ -46,9 +48,10 @@ def tables(make_runs, threads, **arms):
     return runs, pd.DataFrame(rows)
 
 
-def cause(make_runs, make_study, threads, told=None, **arms):
-    runs, costs = tables(make_runs, threads, **arms)
-    study = make_study(threads=(threads,))
+def cause(make_runs, make_study, case, told=None, **arms):
+    runs, costs = tables(make_runs, case["threads"], **arms)
+    runs.loc[runs["arm"] == "haproxy", "cpu_machine_pct"] += 50 * case.get("neighbour", 0.0)
+    study = make_study(threads=(case["threads"],))
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
     return attribution.build_causes(study, runs, costs, told, LEVEL, NAMES)
 
@@ -64,26 +67,23 @@ def test_a_bottleneck_is_named_where_utilization_and_demand_account_for_the_effe
     answers = []
     for name, case in read_cases("bottlenecks").items():
         arms = arms_of(case)
-        told = {arm: facts(proxy={"name": "haproxy"} if "proxy" in arms[arm][1] else {}) for arm in arms}
+        has_proxy = {arm: "proxy" in arms[arm][1] or case[arm].get("hides_proxy") for arm in arms}
+        told = {arm: facts(proxy={"name": "haproxy"} if has_proxy[arm] else {}) for arm in arms}
         for arm, quota in zip(told, case.get("quotas", ()), strict=False):
             told[arm]["cpu"]["server"]["quota_cores"] = quota
-        (one,) = cause(make_runs, make_study, case["threads"], told, **arms).contrasts
+        if "neighbour" in case:
+            told["haproxy"]["neighbour"] = {"processes": 1}
+        (one,) = cause(make_runs, make_study, case, told, **arms).contrasts
         answers.append(f"{name}\n  {one.sentence or f'none: {one.reason}'}\n")
     assert_golden("bottlenecks.txt", "\n".join(answers))
 
 
 def test_numbers_of_a_bottleneck_are_those_of_its_blocks(make_runs, make_study):
     haproxy = (41_700, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {})
-    (one,) = cause(make_runs, make_study, 8, direct=DIRECT, haproxy=haproxy).contrasts
+    (one,) = cause(make_runs, make_study, {"threads": 8}, direct=DIRECT, haproxy=haproxy).contrasts
     assert one.quantity == "capacity" and one.full == {"direct": ("server",), "haproxy": ("server",)}
     assert one.cost["server"].value == pytest.approx(23 / 32 - 1, abs=1e-6)
     assert one.predicted.value == pytest.approx(32 / 23 - 1, abs=1e-6)
-
-
-def test_a_part_that_was_not_seen_may_be_the_saturated_one(make_runs, make_study):
-    haproxy = (8_000, {"client": 10.0, "server": 30.0}, {})
-    (one,) = cause(make_runs, make_study, 1, direct=DIRECT, haproxy=haproxy).contrasts
-    assert one.sentence is None and one.reason == "it is not known on which cores all parts ran"
 
 
 def varied(make_runs, make_study, arms, threads=1, told=None, of_client=None, **queued):
@@ -110,53 +110,15 @@ def slower(was, now):
     return {"direct": (10_000, parts, was), "haproxy": (4_000, parts, now)}
 
 
-ONCE, TWICE = {"voluntary": 1.0}, {"voluntary": 2.0}
+def test_an_added_latency_is_named_by_what_it_consists_of(make_runs, make_study):
+    def describe(case: dict[str, Any]) -> list[str]:
+        arms = arms_of(case)
+        told = {arm: facts(proxy={"name": "haproxy"} if "proxy" in arms[arm][1] else {}) for arm in arms}
+        given = {key: case[key] for key in ("threads", "of_client", "wait_us") if key in case}
+        one = varied(make_runs, make_study, arms, told=told, **given)
+        return [one.sentence, one.short]
 
-
-@pytest.mark.parametrize(
-    ("was", "now", "of_client", "behind"),
-    [
-        # The part whose thread stops once more a query is the one that waits.
-        (ONCE, TWICE, (1.0, 1.0), "off-CPU time in the server"),
-        (ONCE, ONCE, (1.0, 2.0), "off-CPU time in the client"),
-        (ONCE, TWICE, (1.0, 2.0), "off-CPU time"),
-        (TWICE, ONCE, (1.0, 1.0), "off-CPU time"),
-        ({"voluntary": 5.0}, {"voluntary": 6.0}, (1.0, 1.0), "off-CPU time"),
-        # Pages are what bytes consist of; places 3, 7, 11, 15 and 19 have 2.6 thousandths more in the mean.
-        ({"read_bytes": 0.0}, {"read_bytes": 16_000.0}, None,
-         "off-CPU time (on the server, bytes read from disk per query almost none → 16,042)"),
-        ({"read_bytes": 0.0, "page_reads": 0.0}, {"read_bytes": 16_000.0, "page_reads": 0.8}, None,
-         "off-CPU time (on the server, pages read from disk per query almost none → 0.80)"),
-        ({"read_bytes": 16_000.0}, {"read_bytes": 0.0}, None, "off-CPU time"),
-    ],
-)  # fmt: skip
-def test_waiting_names_its_side_and_what_was_read(make_runs, make_study, was, now, of_client, behind):
-    stops = None if of_client is None else dict(zip(("direct", "haproxy"), of_client, strict=True))
-    one = varied(make_runs, make_study, slower(was, now), of_client=stops)
-    arms = "with the load balancer than with direct connections"
-    assert one.sentence.endswith(f"150 µs [149, 151] longer {arms}: +150 µs {behind}")
-    assert one.short == f"a query takes 150 µs [149, 151] longer {arms}, most of it {behind}"
-
-
-def test_waiting_for_a_core_is_told_from_other_waiting(make_runs, make_study):
-    """Nothing is called unsaturated then."""
-    # 8e6/30,000 is 267 us and 8e6/16,000 500: of the 233 more, 10 are work and 200 waiting for that core.
-    arms = {
-        "direct": (30_000, {"client": 20.0, "server": 20.0}, {"wait_us": 40.0}),
-        "haproxy": (16_000, {"client": 20.0, "server": 30.0}, {"wait_us": 240.0}),
-    }
-    one = varied(make_runs, make_study, arms, threads=8, wait_us=5.0)
-    assert one.sentence == (
-        "a query takes 233 µs [231, 235] longer with the load balancer than with direct connections: "
-        "+200 µs waiting for the server's core, +23 µs blocked time and +10 µs server CPU"
-    )
-
-
-def test_what_passes_through_a_proxy_in_pieces_stops_parts_that_do_not_wait(make_runs, make_study):
-    parts = {"client": 20.0, "proxy": 10.0, "server": 32.0}
-    arms = {"direct": (10_000, parts, ONCE), "haproxy": (4_000, parts, TWICE)}
-    one = varied(make_runs, make_study, arms, told={arm: facts(proxy={"name": "haproxy"}) for arm in arms})
-    assert one.sentence.endswith("+150 µs off-CPU time")
+    assert_cases("added_latency", describe)
 
 
 def test_what_one_engine_counts_is_not_held_against_what_another_one_does(make_runs, make_study):
@@ -173,18 +135,6 @@ def test_runs_that_a_full_client_set_aside_are_told_by_their_levels():
     })  # fmt: skip
     assert attribution.set_aside(voids) == [64]
     assert attribution.set_aside(voids[:1]) == attribution.set_aside(voids[:0]) == []
-
-
-def test_a_neighbour_takes_what_the_server_lacks(make_runs, make_study):
-    # 15,000 x 32 us use 0.48 of the core, a neighbour 0.5: half of what 30,000 x 32 us have.
-    runs, costs = tables(make_runs, 8, direct=DIRECT, haproxy=(15_000, *DIRECT[1:]))
-    runs.loc[runs["arm"] == "haproxy", "cpu_machine_pct"] += 50 * 0.48
-    told = {"direct": facts(), "haproxy": facts(neighbour={"processes": 1})}
-    found = attribution.build_causes(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
-    (one,) = found.contrasts
-    assert one.sentence == (
-        "server CPU-bound with direct connections; a neighbour leaves it 0.48 cores with HAProxy"
-    )
 
 
 def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
