@@ -9,7 +9,9 @@ from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.claims import consistency
 from benchbook.compare.stats import scaling
 from benchbook.core.published.source import Number
-from tests.compare.claims.test_consistency import cells
+from tests.compare.cases import assert_cases
+from tests.compare.claims.test_consistency import LINE, cells
+from tests.found import runs as runs_of
 from tests.goldens import assert_golden
 
 DATA = Path(__file__).parents[2] / "data"
@@ -42,9 +44,21 @@ def test_each_check_says_what_it_found_and_how_many_cells_agree():
             found = check(
                 read_cells(case["cells"], case.get("half_units", {})), *map(freeze, case.get("given", ()))
             )
-            said = [f"{MARKS[one.passed]}, {one.where}{of_row(one)}: {one.detail}" for one in found]
+            said = [describe(one) for one in found]
             lines += [f"  {'-' if one is said[0] else ' '} {one}" for one in said]
     assert_golden("checked_tables.txt", "\n".join(lines).lstrip() + "\n")
+
+
+def test_our_own_runs_pass_through_the_same_checks():
+    def check(case: dict[str, Any]) -> list[str]:
+        runs = [LINE | {"run_id": f"r{at}", "block": at} | run for at, run in enumerate(case["runs"], 1)]
+        return [f"{one.check}: {describe(one)}" for one in consistency.of_runs(runs_of(runs))]
+
+    assert_cases("own_runs", check)
+
+
+def describe(check: Any) -> str:
+    return f"{MARKS[check.passed]}, {check.where}{of_row(check)}: {check.detail}"
 
 
 def of_row(check: Any) -> str:

@@ -10,7 +10,6 @@ from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference import contrasts
 from benchbook.core.published.source import Number, Published
 from benchbook.core.study.params import Analysis
-from benchbook.core.util import histogram
 from tests import sources as shared
 from tests.found import runs as runs_of
 
@@ -46,9 +45,10 @@ def test_littles_law_on_the_basic_proxy_tables(sources: dict[str, Published]):
     found = operational_laws.littles_law(
         basic, {name: load.statements for name, load in source.source.workloads.items()}
     )
-    assert [one.where for one in failed(found)] == [
-        "haproxy-read-write, arm haproxy, workload oltp_read_write, threads 200"
+    (row,) = [one.row for one in source.numbers if one.table == "haproxy-read-write" and one.threads == 200][
+        :1
     ]
+    assert [(one.tables, one.row) for one in failed(found)] == [(["haproxy-read-write"], row)]
     assert "ratio 1.0642" in found[0].detail
     assert found[-1].detail.endswith(": 23.")
 
@@ -73,22 +73,9 @@ def test_the_load_balancer_table_is_the_cos_table(sources: dict[str, Published])
 def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
     source = sources["tidb-upgrade"]
     found = failed(consistency.growth_base(source.numbers, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
-    assert len(found) == 3
-    assert all(one.detail.endswith("The printed growth was divided by the new value.") for one in found)
-    assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0].detail
-
-
-def test_our_own_runs_pass_through_the_same_checks():
-    """Three runs of one cell; the last has a mean latency that 8 threads cannot have: 8 / 1000 s = 8 ms."""
-    line = LINE | {
-        "threads": 8, "qps": 1000.0, "tps": 1000.0, "measured_s": 10.0, "queries": 10000,
-        "transactions": 10000, "latency_avg_ms": 8.0, "latency_p95_ms": histogram.value_of(600),
-    }  # fmt: skip
-    wrong = line | {"run_id": "r3", "latency_avg_ms": 9.0}
-    runs = runs_of([line, line | {"run_id": "r2", "block": 2}, wrong])
-    found = failed(consistency.of_runs(runs))
-    assert [one.check for one in found] == ["Little's law"]
-    assert "8 threads / 1000 TPS = 8.00 ms, printed 9 ms" in found[0].detail
+    assert len(found) == 3 and all(one.detail.endswith(" by the new value.") for one in found)
+    # 23300 / 8210 - 1, and (23300 - 8210) / 23300.
+    assert re.findall(r"= (\S+) %", found[0].detail) == ["+183.80", "+64.76"]
 
 
 def test_a_window_that_cuts_through_long_transactions_may_move_their_mean():
@@ -113,21 +100,6 @@ def test_a_window_that_cuts_through_a_stall_of_all_threads_may_move_their_mean()
     assert not failed(operational_laws.littles_law(consistency.from_runs(runs_of([line])), {}))
     quick = runs_of([line | {"latency_p99_ms": 10.0}])
     assert failed(operational_laws.littles_law(consistency.from_runs(quick), {}))
-
-
-def test_a_window_that_cuts_through_transactions_may_move_their_statements():
-    """32 threads end what they had begun before a window of 3 s: half of 20 statements each were sent before
-    it, 320 of 6,720 in 336 transactions, 19.05 each. 32 of 336 transactions may have been cut; of 3,360 in
-    30 s they are 1 %, and 5 % is too much."""
-    line = LINE | {"threads": 32, "measured_s": 3.0, "qps": 2133.3, "tps": 112.0, "queries": 6400,
-                   "transactions": 336}  # fmt: skip
-    many = line | {"run_id": "r2", "threads": 1, "qps": 2240.0, "queries": 672000, "transactions": 33600}
-    found = consistency.of_runs(runs_of([line, many]))
-    assert not failed(found)
-    (told,) = (one for one in found if one.check == "statements per transaction")
-    assert told.detail == "Cells that agree within 1 % or what their windows cut through: 2."
-    (wrong,) = failed(consistency.of_runs(runs_of([line | {"measured_s": 30.0}, many])))
-    assert wrong.check == "statements per transaction" and "= 19.047 statements" in wrong.detail
 
 
 def test_what_a_window_cuts_through_tells_no_cells_apart():
@@ -163,7 +135,6 @@ def test_processor_time_for_a_query_of_an_arm_without_queries_refuses_the_contra
     ratios = contrasts._block_ratios(
         evidence, "direct", "haproxy", "oltp_point_select", "cpu_proxy_for_a_query", (4,)
     )
-    assert ratios.refusal == (
-        "cpu_proxy_for_a_query is inf (block 2, direct, 4 threads), so a ratio cannot be taken"
-    )
+    value = re.match(r"(\w+) is (\w+) \(block (\d), (\w+), (\d) threads\)", ratios.refusal or "")
+    assert value and value.groups() == ("cpu_proxy_for_a_query", "inf", "2", "direct", "4")
     assert ratios.n == 0

@@ -112,24 +112,3 @@ def test_a_claim_about_tidbs_processors_reads_those_of_tidb_and_not_of_its_stora
         ((answered,), left) = answerable(study, {"s/cpu": _claim(metric=metric, **PROXIES)})
         assert (answered.metric, left) == (column, [])
     assert DERIVED["cpu_tidb_for_a_query"] == ("cpu_tidb_cores", "qps")
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"treatment": {"arm": "tiproxy"}}, "no arm tiproxy"),
-        ({"baseline": {"arm": "direct", "version": "2.1"}}, "does not vary version"),
-        ({"metric": "latency_max_ms"}, "is not measured"),
-        ({"treatment": {"idle_connections": (10000, 15000)}}, "does not vary idle connections"),
-        ({"baseline": {"arm": ("direct", "haproxy")}}, "several baselines"),
-        ({"cells": {"threads": (4, 150)}}, "no threads 150"),
-        ({"cells": {"workload": "oltp_read_only"}}, "no workload oltp_read_only"),
-        ({"cells": {"zone": "one"}}, "does not vary zone"),
-        ({"where": ({"metric": "cpu_proxy_pct", "below": 80.0},)}, "conditions"),
-    ],
-)
-def test_what_a_study_cannot_answer_is_said(make_study, changes, reason):
-    claims, (left,) = answerable(make_study(), {"source/third": _claim(**changes)})
-    assert claims == []
-    assert left.startswith("Claim source/third is not answered")
-    assert reason in left

@@ -31,8 +31,8 @@ def test_printed_numbers_have_no_p_value_and_what_cannot_be_seen_may_fail_and_do
     assert judged((NO, 1.0), (YES, 1.0), level=None) == NO
     assert judged((YES, 1.0), (YES, 1.0), (NO, 1.0), must="most", level=None) == YES
     assert judged((YES, 1.0), (NO, 1.0), must="most", level=None) == NO
-    assert judged((YES, 0.001), unseen="highest at the last level") == OPEN
-    assert judged((NO, 0.001), unseen="highest at the last level") == NO
+    assert judged((YES, 0.001), unseen="the rest") == OPEN
+    assert judged((NO, 0.001), unseen="the rest") == NO
 
 
 def test_a_part_for_readers_decides_nothing():

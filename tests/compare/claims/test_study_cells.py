@@ -72,5 +72,5 @@ def test_a_zero_leaves_no_ratio_and_is_named_with_its_block(runs, make_study):
 
     assert amount(runs.assign(qps=runs.qps / 20_000)).log_mean == pytest.approx(math.log(0.2))
     is_zero = (runs.arm == "tiproxy") & (runs.block == 2) & (runs.threads == 16)
-    with pytest.raises(NotApplicable, match=r"is 0 in block 2 \(tiproxy, oltp_point_select, 16 threads\)"):
+    with pytest.raises(NotApplicable, match=r"0 in block 2 \(tiproxy, .*, 16 threads\)"):
         amount(runs.assign(qps=runs.qps.mask(is_zero, 0.0)))
