@@ -143,6 +143,7 @@ class Connection:
     def __init__(self, server: Server, info: dict[str, Any] | None = None) -> None:
         self.server, self.info = server, {"session": 1, "opened": lambda: 0, **(info or {})}
         self.engine = server
+        self.connection = SimpleNamespace(dbapi_connection=SimpleNamespace(_read_timeout=None))
         self.dialect = SimpleNamespace(identifier_preparer=SimpleNamespace(quote_identifier=str))
 
     def connect(self) -> Connection:

@@ -295,8 +295,10 @@ def _record_after(
 
 def _count_sessions(connection: Connection) -> int | None:
     """Number of sessions at the server; None if it no longer answers."""
+    words = dialect.get_dialect(connection)
     try:
-        return dialect.get_dialect(connection).connected(connection)
+        with words.limit_waits(connection, statement_counters.ANSWER_S):
+            return words.connected(connection)
     except SQLAlchemyError:
         return None
 

@@ -12,6 +12,8 @@ from benchbook.measure import server_drift, sysbench
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
+# A server that hangs may let us in and answer a SELECT, but never tell its counters.
+ANSWER_S = 60.0
 # What is looked at of tables that are too large to count: windows over all tables, and ids of each.
 SAMPLED_WINDOWS, WINDOW = 64, 200
 OF_CACHE = {
@@ -46,7 +48,9 @@ def open_session(site: Site, arm: str | None = None, server: int = 0) -> Iterato
 
 def read_counters(connection: Connection) -> tuple[dict[str, int], float]:
     """Server counters by name and its uptime in seconds; the content of its cache is kept, too."""
-    counters, status, uptime_s = dialect.get_dialect(connection).counters(connection)
+    words = dialect.get_dialect(connection)
+    with words.limit_waits(connection, ANSWER_S):
+        counters, status, uptime_s = words.counters(connection)
     # After the reading: the books of a cluster are waited for, and its uptime is that of the wait's end.
     server_drift.keep_reading(connection, status, uptime_s, time.monotonic())
     messages = {key: str(status.get(name, "")) for key, name in OF_CACHE.items()}
@@ -252,6 +256,7 @@ def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int
 
 def wait_until_settled(connection: Connection, wait_s: float = SETTLED_S) -> None:
     """Wait until the client's sessions have left the server, so that counters stand still."""
-    deadline = time.monotonic() + wait_s
-    while dialect.get_dialect(connection).foreign_sessions(connection) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    words, deadline = dialect.get_dialect(connection), time.monotonic() + wait_s
+    with words.limit_waits(connection, ANSWER_S):
+        while words.foreign_sessions(connection) and time.monotonic() < deadline:
+            time.sleep(0.01)

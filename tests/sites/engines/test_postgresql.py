@@ -20,7 +20,7 @@ from benchbook.core.study import interleaving
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import SettingsDiffer, SiteError
-from benchbook.measure import dataset, servers, sysbench
+from benchbook.measure import dataset, servers, statement_counters, sysbench
 from benchbook.measure.data_plan import plan_data
 from benchbook.measure.run_executor import RunContext, execute_run
 from benchbook.plan import schedule
@@ -295,6 +295,25 @@ def test_a_killed_server_voids_the_run_and_comes_back(site: Any, tmp_path: Path)
     assert site.identity("direct")["pid"] != pid
     after = judge(made(site, "direct", tmp_path / "after"))
     assert after.status == "valid", after.reasons
+
+
+@on_a_server
+def test_a_session_that_hangs_is_given_up_and_its_server_silent_after_the_run(site, monkeypatch) -> None:
+    """One of its processes is stopped: the others, such as those that let clients in, go on."""
+    with statement_counters.open_session(site, "direct") as connection:
+        pid = int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+        before = statement_counters.record_before(connection, 0)
+        monkeypatch.setattr(statement_counters, "ANSWER_S", 1.0)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            after = statement_counters.record_after(connection, before, 0, {})
+            assert 1.0 <= time.monotonic() - began < 30
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    assert (after["server_answers"], after["ledger"]["after"]) == (False, None)
+    with statement_counters.open_session(site, "direct") as connection:
+        assert statement_counters.read_counters(connection)
 
 
 @on_a_server

@@ -4,7 +4,8 @@ An engine gives its connections its own words (`info["dialect"]`); those of MySQ
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ class Dialect:
         """Stand in a schema."""
         quoted = connection.dialect.identifier_preparer.quote_identifier(database)
         connection.exec_driver_sql(f"USE {quoted}")
+
+    @contextmanager
+    def limit_waits(self, connection: Connection, seconds: float) -> Iterator[None]:
+        """Give up the session, which raises, where an answer in the block takes a server longer."""
+        raw: Any = connection.connection.dbapi_connection
+        # PyMySQL takes it only when it opens a session, but looks at it before each answer.
+        usual_s, raw._read_timeout = raw._read_timeout, seconds
+        try:
+            yield
+        finally:
+            raw._read_timeout = usual_s
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """The server's counters by name, all that it counts, and its uptime in seconds."""

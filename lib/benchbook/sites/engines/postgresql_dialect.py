@@ -1,6 +1,10 @@
 """The questions of measuring to a PostgreSQL over SQL, and the use of its answers."""
 
-from collections.abc import Mapping, Sequence
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -33,6 +37,19 @@ class PostgresqlDialect(dialect.Dialect):
         there = connection.execute(text("SELECT current_database()")).scalar_one()
         if there != database:
             raise ValueError(f"the session is in {there}, not in {database}")
+
+    @contextmanager
+    def limit_waits(self, connection: Connection, seconds: float) -> Iterator[None]:
+        raw: Any = connection.connection.dbapi_connection
+        # libpq waits for ever, and a server that hangs does not keep to a limit of its own.
+        with socket.socket(fileno=os.dup(raw.fileno())) as line:
+            timer = threading.Timer(seconds, line.shutdown, [socket.SHUT_RDWR])
+            timer.start()
+            try:
+                yield
+            finally:
+                timer.cancel()
+                timer.join()
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """Work of all accounts but the administrator, by counter, and the uptime in seconds."""
