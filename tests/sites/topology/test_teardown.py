@@ -50,6 +50,21 @@ def test_a_stale_note_of_an_owner_ends_nobody(open_folder: Path, sleeper) -> Non
     assert other.poll() is None and not lab.pidfile("owner").exists()
 
 
+def test_an_owner_that_does_not_end_is_told_and_its_lab_stays(
+    open_folder: Path, sleeper, monkeypatch
+) -> None:
+    lab = labs.open_lab(open_folder / "stubborn")
+    owner = sleeper()
+    started = procfs.read_stat(owner.pid).started
+    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, lab.token))
+    monkeypatch.setattr(teardown, "OWNER_S", 0.1)
+    # As if it heard nothing.
+    monkeypatch.setattr(teardown.signal, "pidfd_send_signal", lambda *_: None)
+    report = teardown.tear_down(lab.folder, purge=True)
+    assert [line.partition(":")[0] for line in report.left] == [f"pid {owner.pid}"]
+    assert (report.stopped, report.removed, lab.folder.is_dir()) == ([], [], True)
+
+
 def test_purge_removes_labs_and_only_labs(open_folder: Path) -> None:
     root = open_folder / "purge"
     lab = labs.open_lab(root / "lab")

@@ -56,41 +56,31 @@ class Report:
 def tear_down(lab_root: Path, purge: bool = False) -> Report:
     """End what belongs to labs below a folder, commands at work first but this one; `purge`: data too."""
     lab_root = Path(os.path.abspath(lab_root))
-    report = Report()
-    labs = find_labs(lab_root)
+    report, labs = Report(), find_labs(lab_root)
     for owner in _find_owners(lab_root, labs):
         _end_owner(owner, report)
-    tokens = {token for token in map(_read_token, labs) if token}
+    tokens = set(filter(None, map(_read_token, labs)))
     for child in find_processes(lab_root, tokens):
-        name = f"pid {child.pid} ({procfs.read_command(child.pid)})"
-        with contextlib.suppress(SiteError):
-            process.stop_child(child, grace_s=SERVER_S)
-            report.stopped.append(name)
-    left = find_processes(lab_root, tokens)
-    report.left = [f"pid {child.pid}: {procfs.read_command(child.pid)}" for child in left]
-    kinds = list(sites.rooms("clean"))
-    for kind, folder in itertools.product(kinds, labs):
+        _stop_process(child, report)
+    left = (*owners_at_work(lab_root), *map(_describe_process, find_processes(lab_root, tokens)))
+    report.left = list(dict.fromkeys(left))
+    for kind, folder in itertools.product(sites.rooms("clean"), labs):
         kind.down(folder, _read_token(folder), report, purge)
-    if not report.left:
-        records = [name for kind in kinds for name in kind.RECORDS]
-        for folder in filter(Path.is_dir, labs):
-            owners = {path: process.read_pidfile(path) for path in (folder / "run").glob("*.json")}
-            pidfiles = [path for path, owner in owners.items() if owner is None or not owner.is_alive]
-            sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
-            for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
-                path.unlink(missing_ok=True)
-                report.removed.append(str(path))
-            if purge and not any((folder / name).exists() for name in records):
-                _remove_folder(folder, report)
-        for folder in filter(_is_abandoned, list_temporary(lab_root)):
+    if report.left:
+        return report
+    for folder in filter(Path.is_dir, labs):
+        _remove_records(folder, report)
+        if purge and not _has_records(folder):
             _remove_folder(folder, report)
+    for folder in filter(_is_abandoned, list_temporary(lab_root)):
+        _remove_folder(folder, report)
     return report
 
 
 def owners_at_work(lab_root: Path) -> list[str]:
     """Commands of other processes that work in the labs below a folder now, each with its id."""
     owners = _find_owners(lab_root, find_labs(lab_root))
-    return [f"pid {owner.pid}: {procfs.read_command(owner.pid)}" for owner in owners if owner.is_alive]
+    return [_describe_process(owner) for owner in owners if owner.is_alive]
 
 
 def after_kill(lab: Path) -> None:
@@ -147,10 +137,36 @@ def _end_owner(owner: process.Child, report: Report) -> None:
             name = f"pid {owner.pid} ({procfs.read_command(owner.pid)})"
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGTERM)
-            has_ended = procfs.any_ended([handle], OWNER_S)
-            (report.stopped if has_ended else report.left).append(name)
+            if procfs.any_ended([handle], OWNER_S):
+                report.stopped.append(name)
     finally:
         os.close(handle)
+
+
+def _stop_process(child: process.Child, report: Report) -> None:
+    name = f"pid {child.pid} ({procfs.read_command(child.pid)})"
+    with contextlib.suppress(SiteError):
+        process.stop_child(child, grace_s=SERVER_S)
+        report.stopped.append(name)
+
+
+def _describe_process(child: process.Child) -> str:
+    return f"pid {child.pid}: {procfs.read_command(child.pid)}"
+
+
+def _remove_records(folder: Path, report: Report) -> None:
+    """Remove what tells of a lab's ended processes, and their sockets."""
+    owners = {path: process.read_pidfile(path) for path in (folder / "run").glob("*.json")}
+    pidfiles = [path for path, owner in owners.items() if owner is None or not owner.is_alive]
+    sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
+    for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
+        path.unlink(missing_ok=True)
+        report.removed.append(str(path))
+
+
+def _has_records(folder: Path) -> bool:
+    """True if a lab may still have something elsewhere."""
+    return any((folder / name).exists() for kind in sites.rooms("clean") for name in kind.RECORDS)
 
 
 def _remove_folder(folder: Path, report: Report) -> None:
