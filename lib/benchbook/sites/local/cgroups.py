@@ -43,9 +43,20 @@ class CpuControlGroup:
             return {"quota_cores": None, **heavy}
         return {"quota_cores": int(most) / int(period), "period_ms": int(period) / 1000, **heavy}
 
+    def weigh(self, shares: int) -> tuple[str, int]:
+        """Name and value of the weight that its version has for shares."""
+        return ("weight", to_weight(shares)) if self.version == 2 else ("shares", shares)
+
     def set_weight(self, shares: int) -> None:
-        name, weight = ("cpu.weight", to_weight(shares)) if self.version == 2 else ("cpu.shares", shares)
-        _write_text(self.folder / name, str(weight))
+        name, weight = self.weigh(shares)
+        _write_text(self.folder / f"cpu.{name}", str(weight))
+
+    def is_limited(self, quota: float | None, shares: int) -> bool:
+        """True if quota and weight are in force, as exactly as the kernel can hold them."""
+        got, (name, weight) = self.in_force(), self.weigh(shares)
+        cores = got["quota_cores"]
+        is_same = cores == quota if quota is None or cores is None else abs(cores - quota) < 1e-4
+        return is_same and got[name] == weight
 
     def set_quota(self, quota: float | None) -> None:
         """Limit it to so many cores; None: to no number of them."""
@@ -56,6 +67,11 @@ class CpuControlGroup:
         else:
             _write_text(self.folder / "cpu.cfs_period_us", str(period_us))
             _write_text(self.folder / "cpu.cfs_quota_us", str(most))
+
+    def must_hold(self, pid: int) -> None:
+        """Raise SiteError if a process is not in it."""
+        if str(pid) not in _read_text(self.folder / "cgroup.procs").split():
+            raise SiteError(f"pid {pid} has left its control group {self.folder}; call site.up(arm) again")
 
     def throttled(self) -> dict[str, float | int]:
         """Number of periods, number of those with the group held back, and the time held back."""
@@ -86,18 +102,16 @@ def create_group(
         group.folder.mkdir(exist_ok=True)
         group.set_weight(shares)
         group.set_quota(quota)
-        got = group.in_force()
+        is_limited = group.is_limited(quota, shares)
     except (OSError, ValueError) as error:
         raise SiteError(
             f"{group.folder}: the control group could not be set: {error}; run as root on a system whose "
             "control groups have the processor, or leave out cpu.quota, qos and neighbour"
         ) from None
-    have, heavy = got["quota_cores"], {"weight": to_weight(shares)} if version == 2 else {"shares": shares}
-    is_same = have == quota if quota is None or have is None else abs(have - quota) < 1e-4
-    if not is_same or not heavy.items() <= got.items():
+    if not is_limited:
         raise SiteError(
             f"{group.folder}: asked for a quota of {quota} cores and {shares} shares, the kernel has "
-            f"{got}; write values that it can hold"
+            f"{group.in_force()}; write values that it can hold"
         )
     return group
 

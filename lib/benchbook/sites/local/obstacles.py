@@ -46,25 +46,28 @@ def has_netem(arms: Mapping[str, Arm]) -> bool:
 
 def _check_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     needs = {"pod": chain.server.where.is_pod, "service": chain.hop("service") is not None}
-    groups = [part for part in (*chain.parts, chain.client) if part.where.shares is not None]
-    needs["group"] = bool(groups) or arm.neighbour is not None
-    for need, is_asked in needs.items():
-        if is_asked:
-            yield from _check_abilities(*NEEDED_BY[need])
-    proxy = descriptors.find_intermediary(arm.access)
-    if proxy is not None and (reason := load(proxy.code).obstacle(arm.proxy)):
-        yield reason
-    elif proxy is not None and arm.capture:
-        program = Path(local_machine.find_program(proxy.programs[0]) or "").resolve()
-        yield from filter(None, [load(proxy.code).unable_to_capture(program)])
+    parts = (*chain.parts, chain.client)
+    needs["group"] = any(part.where.shares is not None for part in parts) or arm.neighbour is not None
+    for need in filter(needs.__getitem__, needs):
+        yield from _check_abilities(*NEEDED_BY[need])
+    yield from _check_proxy(arm)
     if arm.load is not None:
         yield from _check_load(arm.load, chain)
-    requests = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
-    absent = sorted(requests - os.sched_getaffinity(0))
-    if absent:
-        yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
+    ours = os.sched_getaffinity(0)
+    if absent := sorted({core for part in parts for core in part.cpus or ()} - ours):
+        yield f"core {absent[0]} is not there or not ours; write cores of {sorted(ours)}"
     if arm.kernel is not None:
         yield from _check_kernel(arm.kernel)
+
+
+def _check_proxy(arm: Arm) -> Iterator[str]:
+    if (proxy := descriptors.find_intermediary(arm.access)) is None:
+        return
+    if reason := load(proxy.code).obstacle(arm.proxy):
+        yield reason
+    elif arm.capture:
+        program = Path(local_machine.find_program(proxy.programs[0]) or "").resolve()
+        yield from filter(None, [load(proxy.code).unable_to_capture(program)])
 
 
 def _check_load(load: Load, chain: Chain) -> Iterator[str]:

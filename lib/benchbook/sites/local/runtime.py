@@ -19,7 +19,7 @@ from benchbook.sites.local import cgroups, network
 from benchbook.sites.local.placement import Chain, LabPlacement, Part
 from benchbook.sites.machine import data_snapshots
 from benchbook.sites.machine.local_machine import LocalMachine
-from benchbook.sites.machine.supervised_process import Component
+from benchbook.sites.machine.supervised_process import Address, Component
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.spawn import ProcessPlacement
 from benchbook.sites.processes.tcp_bytes import Hop
@@ -101,20 +101,20 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
                 continue
             kind = part.name if part in chain.others else part.kind
             identity[f"{kind}_group"] = group.in_force()
-            inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
-            if str(pid := self.get(part).child.pid) not in inside:
-                raise SiteError(
-                    f"pid {pid} has left its control group {group.folder}; call site.up(arm) again"
-                )
+            group.must_hold(self.get(part).child.pid)
         for part in chain.servers if chain.server.where.is_pod else ():
             name = f"{part.name}_namespace" if part in chain.others else "namespace"
-            child, path = self.get(part).child, self.network.pod(part.rank + 1)[0]
-            its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
-            if its != f"net:[{path.stat().st_ino}]":
-                where = f"the server is in namespace {its or 'none'}, not in {path}"
-                raise SiteError(f"{where}; call site.up(arm) again")
-            identity[name] = its
+            identity[name] = self._read_namespace(part)
         return identity
+
+    def _read_namespace(self, server: Part) -> str:
+        """Network namespace of a server's process; SiteError if it is another than the part's."""
+        child, path = self.get(server).child, self.network.pod(server.rank + 1)[0]
+        its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
+        if its != f"net:[{path.stat().st_ino}]":
+            where = f"the server is in namespace {its or 'none'}, not in {path}"
+            raise SiteError(f"{where}; call site.up(arm) again")
+        return its
 
     def hops(self, chain: Chain) -> list[Hop]:
         """Places that count the bytes of server and proxy, hops between as one; over a socket none."""
@@ -167,43 +167,48 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
 
     def _make(self, part: Part) -> Any:
         if part.kind == "service":
-            assert part.to is not None
-            return VirtualService(self.network, part, *self.address(part.to))
-        # A server is reached from loopback, over its socket, or from the bridge of pods.
-        mine = [chain for chain in self.chains.values() if part in chain.parts]
-        is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
-        here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
-        if any(chain.by_socket for chain in mine):
-            here = (*here, labs.OVER_SOCKET)
-        peers = (*here, self.network.gateway) if is_crossed else here
-        address, where = self.address(part), self.where(part)
+            return VirtualService(self.network, part, *self.address(require_value(part.to)))
+        peers, address, where = self._list_peers(part), self.address(part), self.where(part)
         place = labs.PartLocation(part.name, *address, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
-            name = next(name for name, chain in self.chains.items() if part in chain.servers)
-            engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
-            more: dict[str, Any] = {}
-            if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
-                place = replace(place, peers=lambda: (self.network.gateway,))
-                zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
-                more["zones"] = zones
-            server = load(program_of(engine))(self.machine, engine, place, **more)
-            data_snapshots.repair_data(server)
-            return server
-        to = require_value(part.to)
+            return self._make_server(part, place)
         if part.kind == "relay":
-            behind = ":".join(map(str, self.addresses(to)[0]))
+            behind = ":".join(map(str, self.addresses(require_value(part.to))[0]))
             return network.DelayRelay(self.machine, place, behind, part.where.latency_ms or 0.0)
         proxy = self._make_proxy(part, part.kind, self.machine, place)
-        there = self._first.get(part.name, part)
-        if there != part:
-            # A proxy's own interface is on the port after its own.
-            proxy.moved = {(labs.LOOPBACK, part.port + 1): (labs.LOOPBACK, there.port + 1)}
-            at = require_value(there.to)
-            # A cluster's places go with it.
-            several = self.get(to).addresses_at(at.port, at.rank) if to.kind == "server" else ()
-            then = [*(several or [self.address(at)]), self.address(there)]
-            proxy.moved |= zip([*self.addresses(to), self.address(part)], then, strict=True)
+        if (first := self._first.get(part.name, part)) != part:
+            proxy.moved = self._pair_addresses(part, first)
         return proxy
+
+    def _list_peers(self, part: Part) -> tuple[str, ...]:
+        """Sources of a part's connections: loopback, a server's socket, the bridge of pods."""
+        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        peers = [] if part.where.is_pod else [labs.LOOPBACK]
+        peers += [labs.OVER_SOCKET] if any(chain.by_socket for chain in mine) else []
+        is_crossed = part.where.is_pod or any(chain.hop("service") is not None for chain in mine)
+        return (*peers, self.network.gateway) if is_crossed else tuple(peers)
+
+    def _make_server(self, part: Part, place: labs.PartLocation) -> Any:
+        name = next(name for name, chain in self.chains.items() if part in chain.servers)
+        engine = packages.resolve_engine(engine_of(self.study, self.study.deployed(name)))
+        more: dict[str, Any] = {}
+        if (cluster := engine.cluster) is not None and cluster.zones_ms is not None:
+            place = replace(place, peers=lambda: (self.network.gateway,))
+            zones = network.ClusterZones(self.network, part.rank, cluster.stores, cluster.zones_ms)
+            more["zones"] = zones
+        server = load(program_of(engine))(self.machine, engine, place, **more)
+        data_snapshots.repair_data(server)
+        return server
+
+    def _pair_addresses(self, proxy: Part, first: Part) -> dict[Address, Address]:
+        """Addresses of a proxy and of what is behind it, each with the one at the proxy's first place."""
+        to, at = require_value(proxy.to), require_value(first.to)
+        # A cluster's places go with it.
+        several = self.get(to).addresses_at(at.port, at.rank) if to.kind == "server" else ()
+        then = [*(several or [self.address(at)]), self.address(first)]
+        pairs = dict(zip([*self.addresses(to), self.address(proxy)], then, strict=True))
+        # A proxy's own interface is on the port after its own.
+        return {(labs.LOOPBACK, proxy.port + 1): (labs.LOOPBACK, first.port + 1)} | pairs
 
 
 def name_neighbour(arm: str) -> str:

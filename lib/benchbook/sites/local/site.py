@@ -112,21 +112,15 @@ class LocalSite(ArrangedSite[LabPlacement]):
         """Also of its hops, arrangement, machine and moment, by observation."""
         chain, parts, site = self._chain(arm), self.runtime, self.study.site
         facts = super().facts(arm)
-        relay, service, neighbour = chain.hop("relay"), chain.hop("service"), chain.arm.neighbour
+        relay, service = chain.hop("relay"), chain.hop("service")
         made_by, far = "netem on both ends of the pod's cable", chain.server.where.latency_ms
         cable = None if far is None else {"latency_ms": far, "made_by": made_by}
-        cpu: dict[str, Any] = {}
-        for role, part in chain.by_role.items():
-            group = parts.group(part)
-            cores = {"cores": list(part.cpus) if part.cpus else None}
-            cpu[role] = cores | (group.in_force() if group is not None else {})
         facts |= {
             "site": {"kind": "local", "port": site.port, "cpus": dict(self.cpus), "priority": site.priority},
             "service": parts.get(service).facts() if service is not None else None,
             "zones": parts.get(relay).facts() if relay is not None else cable,
-            "qos": chain.arm.qos,
-            "neighbour": neighbour.model_dump() if neighbour is not None else None,
-            "cpu": cpu,
+            **chain.arm.model_dump(include={"qos", "neighbour"}),
+            "cpu": {role: self._describe_cpu(part) for role, part in chain.by_role.items()},
             "kernel": _check_kernel(parts, chain.server) if chain.server.kernel is not None else None,
             "machine": machine.collect_facts(),
             "moment": machine.read_moment(self.lab.folder),
@@ -139,6 +133,12 @@ class LocalSite(ArrangedSite[LabPlacement]):
         host, port = parts.address(chain.entry)
         facts["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
         return facts
+
+    def _describe_cpu(self, part: placement.Part) -> dict[str, Any]:
+        """Cores of a part, None if all, and the limits of its group if it has one."""
+        group = self.runtime.group(part)
+        cores = {"cores": list(part.cpus) if part.cpus else None}
+        return cores | (group.in_force() if group is not None else {})
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Processes with the CPU and memory of an arm, by part; a delaying hop is a proxy."""

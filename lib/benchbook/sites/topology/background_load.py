@@ -85,14 +85,13 @@ def find_pid(lab: labs.Lab, role: str = ROLE) -> int | None:
 def summarize_driver(lines: list[dict[str, Any]], load: Load, begun: dict[str, Any]) -> dict[str, Any]:
     """Results of a whole run from a driver's lines; a driver that was killed has no last line."""
     last = next((line for line in lines if "held" in line), {})
-    seconds = [line for line in lines if "second_at" in line]
     error = last.get("error") or begun.get("error") or ""
     counts = {name: last.get(name) for name in ("connections", "failed")}
     driver: dict[str, Any] = counts | {"error": error}
     if load.idle_connections:
         driver["idle"] = {**begun.get("idle", {}), "held": last.get("held"), "lost": last.get("lost")}
     if load.new_connections_per_s:
-        results = [int(line["made"]) for line in seconds]
+        results = [int(line["made"]) for line in lines if "second_at" in line]
         driver["short"] = {
             "asked_per_s": load.new_connections_per_s,
             "achieved_per_s": round(sum(results) / len(results), 2) if results else None,

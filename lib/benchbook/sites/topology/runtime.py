@@ -107,7 +107,7 @@ class ArmRuntime(abc.ABC, Generic[Where]):
     def describe_proxies(self, chain: Chain[Where]) -> dict[str, bool]:
         """Habits of proxies that are up: one probes an arm's servers, its own pools sessions."""
         proxies = [other.proxy for other in self.chains.values() if other.server in chain.servers]
-        up = [self.alive[proxy.name] for proxy in proxies if proxy is not None and proxy.name in self.alive]
+        up = filter(None, (self.alive.get(proxy.name) for proxy in filter(None, proxies)))
         habits = {
             "pools_sessions": chain.proxy is not None and self.get(chain.proxy).pools_sessions,
             "has_probes": any(proxy.has_probes and proxy.child is not None for proxy in up),
