@@ -1,5 +1,6 @@
 """Roles of a study's hosts, needs of each role, and reasons against an arm; pure."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from benchbook.core.study import descriptors, inventory, registry
@@ -8,6 +9,7 @@ from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import Arm
 from benchbook.core.util.errors import InputErrors
+from benchbook.core.util.plural import count
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.topology.background_load import too_few_files
 
@@ -49,16 +51,11 @@ def count_roles(study: StudySpec, arm: Arm) -> dict[str, int]:
 def summarize_needs(study: StudySpec) -> str:
     """Hosts and programs that a study needs, and the inventory's hosts by role, as text."""
     assert study.site.inventory is not None
-    lines = ["  needs"]
-    most: dict[str, int] = {}
-    for arm in study.arms.values():
-        for role, number in count_roles(study, arm).items():
-            named = {settings.hosts.get(role) for settings in study.arms.values()}  # type: ignore[call-overload]
-            most[role] = max(most.get(role, 0), number, len(named))
+    lines, most = ["  needs"], _count_most(study)
     wanted = list_programs([study], _describe_needs)
     for role, number in most.items():
-        message = ", ".join(wanted[role])
-        lines.append(f"    {role:10}{number} host{'s' * (number > 1)}{': ' + message if message else ''}")
+        message = ": ".join(filter(None, [count(number, "host"), ", ".join(wanted[role])]))
+        lines.append(f"    {role:10}{message}")
     clients = max(arm.clients for arm in study.arms.values())
     if clients > 1:
         lines.append(f"    {clients} clients at a time, shared out over the hosts with the role client")
@@ -71,6 +68,15 @@ def summarize_needs(study: StudySpec) -> str:
             there = [f"{name} ({hosts[name].host})" for name in find_hosts(hosts, role)]
             lines.append(f"  {role:12}{', '.join(there) or 'none'}")
     return "\n".join(lines)
+
+
+def _count_most(study: StudySpec) -> dict[str, int]:
+    """Number of hosts of each role that a study needs: the most of an arm, and all that arms name."""
+    most: Counter[str] = Counter()
+    for arm in study.arms.values():
+        most |= Counter(count_roles(study, arm))
+    named = {role: {arm.hosts.get(role) for arm in study.arms.values()} for role in most}  # type: ignore[call-overload]
+    return {role: max(number, len(named[role])) for role, number in most.items()}
 
 
 def find_hosts(hosts: Mapping[str, Target], role: str, first: str | None = None) -> list[str]:
@@ -99,19 +105,26 @@ def infeasible_reasons(study: StudySpec, name: str, hosts: Mapping[str, Target])
         needed_role = role.rstrip("0123456789")
         if host not in hosts or needed_role not in hosts[host].roles:
             yield f"hosts.{role}: {host}: no host of the inventory with this name has the role {needed_role}"
-    yield from (sentence for _, sentence in registry.find_refusals(study.site.kind, arm))
-    if arm.load is not None and study.site.tls != "off":
-        yield "load: not supported with site.tls; leave that out"
-    if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
-        yield "kernel and cpu.server: not supported with site.tiup; write numa"
-    if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:
-        yield "data.prewarm: not supported with site.tiup, whose cluster runs on between blocks; remove it"
+    yield from _find_conflicts(study, arm)
     for needed_role, number in count_roles(study, arm).items():
         there = len(find_hosts(hosts, needed_role))
         if there < number and number == 1:
             yield f"no host of the inventory has the role {needed_role}"
         elif there < number:
             yield f"{number} hosts with the role {needed_role} are needed, the inventory has {there}"
+
+
+def _find_conflicts(study: StudySpec, arm: Arm) -> Iterator[str]:
+    """Settings of an arm that its kind of site, or another setting of that, rules out."""
+    yield from (sentence for _, sentence in registry.find_refusals(study.site.kind, arm))
+    if arm.load is not None and study.site.tls != "off":
+        yield "load: not supported with site.tls; leave that out"
+    if study.site.tiup is None:
+        return
+    if arm.kernel is not None or "server" in arm.cpu:
+        yield "kernel and cpu.server: not supported with site.tiup; write numa"
+    if arm.data is not None and arm.data.prewarm is not None:
+        yield "data.prewarm: not supported with site.tiup, whose cluster runs on between blocks; remove it"
 
 
 def obstacles_of(study: StudySpec, arm: str, role: str, look: HostSnapshot) -> Iterator[str]:

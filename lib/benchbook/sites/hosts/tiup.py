@@ -11,6 +11,7 @@ from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Numa
+from benchbook.core.util.errors import require_value
 from benchbook.sites.hosts.placement import EXPORTERS_AT, PD_AT, TIKV_AT, Part
 from benchbook.sites.tidb import config
 
@@ -38,8 +39,7 @@ def build_topology(
     facts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
-    tiup, wanted = study.site.tiup, merge_configs(study, part.arm)
-    assert tiup is not None
+    tiup, wanted = require_value(study.site.tiup), merge_configs(study, part.arm)
     numa = study.arms[part.arm].numa or Numa()
     of_role = {role: [host for what, host in part.where.others if what == role] for role in ("pd", "tikv")}
     base = part.where.places[0].port

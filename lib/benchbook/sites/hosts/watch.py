@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,14 +59,7 @@ class RemoteWatch(Watch):
         seen_rows: list[list[list[str]]] = []
         for host in self._hosts.values():
             try:
-                result = host.call("watched", name=self._name)
-                text = result["rows"] or ""
-                if result["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != result["sha256"]:
-                    raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
-                self.by_host[host.name] = WatchResult(**result["seen"])
-                for suffix in ("csv", "json"):
-                    host.call("remove", name=f"{self._name}.{suffix}")
-                seen_rows.append(list(csv.reader(io.StringIO(text))))
+                seen_rows.append(self._fetch_rows(host))
             except SiteError as error:
                 print(f"{error}; this run has no record of what went on there")
         with self.path.open("w", encoding="utf-8", newline="") as stream:
@@ -73,8 +67,21 @@ class RemoteWatch(Watch):
             writer.writerow(COLUMNS)
             writer.writerows(merge_rows(seen_rows))
         self.client_cpu_s = sum(client.cpu_s for client in self.clients)
-        if len(self.by_host) < len(self._hosts):
-            return
+        if len(self.by_host) == len(self._hosts):
+            self._merge_results()
+
+    def _fetch_rows(self, host: Host) -> list[list[str]]:
+        """Rows that a host watched, which are removed there; its result goes into `by_host`."""
+        result = host.call("watched", name=self._name)
+        text = result["rows"] or ""
+        if result["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != result["sha256"]:
+            raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
+        self.by_host[host.name] = WatchResult(**result["seen"])
+        for suffix in ("csv", "json"):
+            host.call("remove", name=f"{self._name}.{suffix}")
+        return list(csv.reader(io.StringIO(text)))
+
+    def _merge_results(self) -> None:
         results = self.by_host.values()
         whole = [self.by_host[name] for name, host in self._hosts.items() if host.is_whole]
         self.longest_pause_ms = max(result.longest_pause_ms for result in whole)
@@ -95,7 +102,7 @@ class RemoteWatch(Watch):
 def sum_events(by_host: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
     """Events of each part over all hosts, those that every host of the part counts."""
     events: dict[str, dict[str, float]] = {}
-    for part in dict.fromkeys(part for messages in by_host for part in messages):
+    for part in dict.fromkeys(itertools.chain.from_iterable(by_host)):
         counters = [messages[part] for messages in by_host if part in messages]
         names = [name for name in counters[0] if all(name in values for values in counters)]
         events[part] = {name: sum(values[name] for values in counters) for name in names}
@@ -108,14 +115,15 @@ def merge_rows(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
     for rows in by_host:
         for part in dict.fromkeys(row[1] for row in rows):
             parts.setdefault(part, []).append([row for row in rows if row[1] == part])
-    places = [COLUMNS.index(name) for name in ADDED]
-    result = []
-    for of_hosts in parts.values():
-        # Hosts begin to watch within a fraction of a second, and each has a row a second.
-        for group in zip(*of_hosts, strict=False):
-            row = list(group[0])
-            for place in places if len(group) > 1 else ():
-                values = [item[place] for item in group]
-                row[place] = f"{sum(map(float, values)):.4f}" if all(values) else ""
-            result.append(row)
+    # Hosts begin to watch within a fraction of a second, and each has a row a second.
+    result = [_add_rows(group) for of_hosts in parts.values() for group in zip(*of_hosts, strict=False)]
     return sorted(result, key=lambda row: float(row[0]))
+
+
+def _add_rows(rows: Sequence[list[str]]) -> list[str]:
+    """First of a part's rows, with what several hosts have of it added up."""
+    row = list(rows[0])
+    for place in map(COLUMNS.index, ADDED) if len(rows) > 1 else ():
+        values = [item[place] for item in rows]
+        row[place] = f"{sum(map(float, values)):.4f}" if all(values) else ""
+    return row
