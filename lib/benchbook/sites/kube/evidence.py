@@ -5,7 +5,8 @@ from typing import Any
 
 from benchbook.core.artifacts.applied_config import digest_text
 from benchbook.core.study import descriptors
-from benchbook.core.util.errors import SiteError
+from benchbook.core.study.study_kubernetes import Gke
+from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites.agent.facts import VERSION, find_first_group
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import describe_cluster
@@ -24,16 +25,10 @@ def describe_arrangement(
     server, setting = arms.get(chain.server), chain.arm
     lives = server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
-    outside = arms.outside if count_outside(chain) else None
-    far = outside.look(outside.names[0]) if outside is not None else None
-    node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
+    node = arms.node(lives.spec.node_name)
+    client_node, sysbench = _inspect_client(arms, chain, lives, mine)
     several = _describe_others(arms, chain, lives.spec.node_name, servers)
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
-    if far is not None:
-        sysbench = far.facts["sysbench"]
-    else:
-        pod = (mine or lives).metadata.name
-        sysbench = find_first_group(VERSION, arms.space.run(pod, "sysbench", "--version"))
     return {
         "site": {"kind": "kubernetes", **_locate_client(arms, chain, lives, mine)},
         "service": {"made_by": made_by} if service_of(chain) is not None else None,
@@ -45,7 +40,7 @@ def describe_arrangement(
         **several,
         "cluster": describe_cluster(arms.space.cluster),
         "node": node,
-        "client_node": its if far is None else far.facts,
+        "client_node": client_node,
         "machine": {
             "cpu_model": procfs.parse_processor(server.run("cat", "/proc/cpuinfo")),
             "cores": node.get("cores"),
@@ -118,25 +113,42 @@ def describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | No
 
 def _check_kernel(arms: KubernetesRuntime, server: Any, network: str) -> dict[str, Any]:
     """Kernel settings and open files of the server's pod; SiteError if others were asked for."""
-    gke = arms.space.here.gke
+    wanted = _list_wanted(arms.space.here.gke)
     kernel: dict[str, Any] = {}
-    for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
+    for name in sorted({*SYSCTLS, *wanted} - {"open_files"}):
         text = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
         kernel[name] = int(text) if text.isdigit() else text or None
     limit = find_first_group(r"^Max open files\s+(\d+)", server.run("cat", "/proc/1/limits"))
     kernel["open_files"] = int(limit) if limit is not None else None
-    wanted: dict[str, int] = {}
-    if gke is not None:
-        wanted = {key: n for key, n in gke.sysctls.items() if network == "host" or not key.startswith("net.")}
-        wanted |= {"open_files": gke.open_files} if gke.open_files is not None else {}
-    other = {key: kernel[key] for key, value in wanted.items() if kernel[key] not in (None, value)}
-    if other:
-        key, got = next(iter(other.items()))
-        raise SiteError(
-            f"site.kubernetes.gke: {key}: {wanted[key]} was asked for and the server's pod has {got}; run "
-            "`benchbook cluster STUDY up` again, and `make down` so that pods start again"
-        )
+    for key, value in wanted.items():
+        # A pod's network has settings of its own.
+        is_its_own = network != "host" and key.startswith("net.")
+        if not is_its_own and kernel[key] not in (None, value):
+            raise SiteError(
+                f"site.kubernetes.gke: {key}: {value} was asked for and the server's pod has {kernel[key]}; "
+                "run `benchbook cluster STUDY up` again, and `make down` so that pods start again"
+            )
     return kernel
+
+
+def _list_wanted(gke: Gke | None) -> dict[str, int]:
+    """Kernel settings, and open files, that a study asks of the nodes of a cluster that we make."""
+    if gke is None:
+        return {}
+    return gke.sysctls | ({"open_files": gke.open_files} if gke.open_files is not None else {})
+
+
+def _inspect_client(
+    arms: KubernetesRuntime, chain: Chain, lives: Any, mine: Any | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Facts of the client's host or node, None without a pod of its own, and sysbench's version there."""
+    if count_outside(chain):
+        outside = require_value(arms.outside)
+        facts = outside.look(outside.names[0]).facts
+        return facts, facts["sysbench"]
+    sysbench = arms.space.run((mine or lives).metadata.name, "sysbench", "--version")
+    node = arms.node(mine.spec.node_name) if mine is not None else None
+    return node, find_first_group(VERSION, sysbench)
 
 
 def _locate_client(arms: KubernetesRuntime, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -101,16 +102,13 @@ def find_shortage(
         return None
     if not nodes:
         return f"no node has the labels {_format_selector(selector)}"
-    taken: dict[str, float] = {}
+    taken: dict[str, float] = defaultdict(float)
     for pod in pods:
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
-            node = str(pod.spec.node_name)
-            requests = [(item.resources and item.resources.requests) or {} for item in pod.spec.containers]
-            cores = sum(float(parse_quantity(request.get("cpu", "0"))) for request in requests)
-            taken[node] = taken.get(node, 0.0) + cores
+            taken[str(pod.spec.node_name)] += _sum_cores(pod)
 
     def free(node: Any) -> float:
-        return float(parse_quantity(node.status.allocatable["cpu"])) - taken.get(node.metadata.name, 0.0)
+        return float(parse_quantity(node.status.allocatable["cpu"])) - taken[node.metadata.name]
 
     most = max(nodes, key=free)
     if free(most) >= wanted:
@@ -120,6 +118,12 @@ def find_shortage(
         f"insufficient CPU: {wanted:g} cores are asked for, and {most.metadata.name}, which has most left, "
         f"{has}; write that or less"
     )
+
+
+def _sum_cores(pod: Any) -> float:
+    """Cores that the containers of a pod ask for."""
+    requests = [(item.resources and item.resources.requests) or {} for item in pod.spec.containers]
+    return sum(float(parse_quantity(request.get("cpu", "0"))) for request in requests)
 
 
 def list_addresses(of: KubernetesCluster) -> frozenset[str]:

@@ -1,10 +1,11 @@
 """A study's needs and objects in a cluster, before anything is asked of one. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchbook.core.study import descriptors
 from benchbook.core.study.study import StudySpec
+from benchbook.core.study.study_arm import Arm
 from benchbook.sites.kube import manifests, placement, tidb_manifests
 from benchbook.sites.kube.placement import Chain, Part, StudyNames, get_section
 from benchbook.sites.settings import parse_version
@@ -20,30 +21,32 @@ REPLICAS = 3
 
 def render_plan(name: str, study: StudySpec) -> str:
     """Needs and objects of a study in a cluster, in lines indented as the rest of the plan."""
-    here, names = get_section(study), placement.build_names(name, NO_TOKEN)
-    chains = placement.build_chains(study)
-    results = [
-        "needs",
-        "  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names"
-        + (f", context {here.context}" if here.context else ""),
-        f"  images    {', '.join(_list_images(study))}",
-        f"  data      {_describe_data(study)}",
-    ]
-    if here.outside is not None and any(placement.count_outside(chain) for chain in chains.values()):
-        results.append(f"  outside   hosts of the inventory {here.outside} with the role client")
-    if here.tidb is not None:
-        is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
-        version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
-        results.append(f"  operator  TiDB Operator {version}, {is_ours}")
-    wanted = {item for arm in study.arms.values() for item in placement.select_nodes(here, arm).items()}
-    for role, labels in sorted(wanted):
-        results.append(f"  nodes     for {role}: {', '.join(f'{key}={value}' for key, value in labels)}")
+    names, chains = placement.build_names(name, NO_TOKEN), placement.build_chains(study).values()
+    results = ["needs", *_list_needs(study, chains)]
     results.append(f"makes in namespace {names.namespace[: -len(NO_TOKEN[:8])]}…")
-    parts = {part.name: part for chain in chains.values() for part in placement.in_pods(chain)}
+    parts = {part.name: part for chain in chains for part in placement.in_pods(chain)}
     for manifest in list_manifests(study, names):
         kind, what = manifest["kind"], manifest["metadata"]["name"]
         results.append(f"  {kind:12}{what}{_describe_room(parts[what]) if kind == 'StatefulSet' else ''}")
     return "\n".join(f"  {line}" for line in results)
+
+
+def _list_needs(study: StudySpec, chains: Iterable[Chain]) -> Iterator[str]:
+    """What must be there before: a cluster, images, room, hosts outside, an operator, nodes."""
+    here = get_section(study)
+    context = f", context {here.context}" if here.context else ""
+    yield f"  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names{context}"
+    yield f"  images    {', '.join(_list_images(study))}"
+    yield f"  data      {_describe_data(study)}"
+    if here.outside is not None and any(map(placement.count_outside, chains)):
+        yield f"  outside   hosts of the inventory {here.outside} with the role client"
+    if here.tidb is not None:
+        is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
+        version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
+        yield f"  operator  TiDB Operator {version}, {is_ours}"
+    wanted = {item for arm in study.arms.values() for item in placement.select_nodes(here, arm).items()}
+    for role, labels in sorted(wanted):
+        yield f"  nodes     for {role}: {', '.join(map('='.join, labels))}"
 
 
 def render_manifests(name: str, study: StudySpec) -> str:
@@ -97,14 +100,7 @@ OPERATOR_KEY = "kubernetes.tidb"
 def infeasible_reasons(study: StudySpec, chain: Chain) -> Iterator[str]:
     """Reasons against an arm's parts in any cluster."""
     if get_section(study).tidb is None:
-        arm_engine = chain.arm.engine
-        of = descriptors.find_engine((arm_engine and arm_engine.name) or study.engine.name)
-        version = (arm_engine and arm_engine.version) or study.engine.version
-        if of.closed_since and version and parse_version(version) < parse_version(of.closed_since):
-            yield (
-                f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it "
-                f"has accounts; write {of.closed_since} or a later one"
-            )
+        yield from _check_version(study, chain.arm)
         return
     if OPERATOR_KEY not in descriptors.find_engine(study.engine.name).clusters_by:
         engines = descriptors.load_engines().values()
@@ -114,3 +110,14 @@ def infeasible_reasons(study: StudySpec, chain: Chain) -> Iterator[str]:
         yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATOR_KEY} says"
     if chain.proxy is not None:
         yield "a TiDB cluster is reached by direct, service or load_balancer"
+
+
+def _check_version(study: StudySpec, arm: Arm) -> Iterator[str]:
+    asked = arm.engine or study.engine
+    of = descriptors.find_engine(asked.name or study.engine.name)
+    version = asked.version or study.engine.version
+    if of.closed_since and version and parse_version(version) < parse_version(of.closed_since):
+        yield (
+            f"engine.version: {version}: before {of.closed_since} {of.product} lets anybody in before it "
+            f"has accounts; write {of.closed_since} or a later one"
+        )

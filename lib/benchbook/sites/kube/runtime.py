@@ -137,8 +137,7 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
                 return now
         space = self.space
         if part.kind == "proxy":
-            assert address is not None
-            objects = manifests.build_proxy(space.study, space.names, part, address)
+            objects = manifests.build_proxy(space.study, space.names, part, require_value(address))
         else:
             objects = [manifests.build_stateful(space.study, space.names, part)]
         pod = space.up(part, objects)

@@ -127,12 +127,16 @@ class KubernetesSite(ArrangedSite[KubernetesPlacement]):
         limit = (chain.client if chain.clients else chain.server).where.resources.limit_cpu
         if limit:
             return limit * max(1, len(chain.clients))
+        cores = self._count_cores(chain)
+        return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
+
+    def _count_cores(self, chain: placement.Chain) -> float:
+        """Cores of the nodes of an arm's clients, together; without pods of theirs those of the server's."""
         pods = [self.runtime.pod(part) for part in chain.clients]
         # A look alone: this is asked within a run, whose books a connection of ours would not be in.
         pods = pods or [*filter(None, [self.space.look(pod_of(chain.server))])]
         nodes = [self.runtime.node(name) for name in {pod.spec.node_name for pod in pods}]
-        cores = sum(float(node.get("cores") or 1) for node in nodes) or 1.0
-        return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
+        return sum(float(node.get("cores") or 1) for node in nodes) or 1.0
 
     def client(self, start: Start) -> RemoteClient:
         """With `begin_at` it begins by the clock of its node, with `held` when the clock of turns lets it."""

@@ -264,14 +264,17 @@ def describe_lack(resource: Mapping[str, Any], results: Mapping[str, list[Any]])
     wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
     running = _count_running(spec, results)
     statements = {item["type"]: item for item in status.get("conditions") or ()}.get("Ready", {})
-    # Pods may still be made again with other settings.
-    sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
-    is_moving = any(each.get("currentRevision") != each.get("updateRevision") for each in sets)
-    if statements.get("status") == "True" and running == wanted and not is_moving:
+    if statements.get("status") == "True" and running == wanted and not _is_moving(status):
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
     word = statements.get("message") or statements.get("reason") or "nothing yet"
     return f"{counts}; the operator says: {word}"
+
+
+def _is_moving(status: Mapping[str, Any]) -> bool:
+    """True while pods are made again with other settings."""
+    sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
+    return any(each.get("currentRevision") != each.get("updateRevision") for each in sets)
 
 
 def _count_running(spec: Mapping[str, Any], results: Mapping[str, list[Any]]) -> dict[str, int]:

@@ -10,7 +10,8 @@ import json
 from typing import Any
 
 from benchbook.core.study.study import StudySpec
-from benchbook.core.study.study_kubernetes import Role, parse_release
+from benchbook.core.study.study_kubernetes import Kubernetes, Role, parse_release
+from benchbook.core.util.errors import require_value
 from benchbook.sites.kube import manifests, placement
 from benchbook.sites.kube.manifests import HOSTNAME, format_resources, format_tolerations
 from benchbook.sites.kube.placement import Chain, StudyNames, choose_resources, get_section, service_of
@@ -43,14 +44,14 @@ def build_arm(study: StudySpec, names: StudyNames, name: str, chain: Chain) -> l
 def build_cluster(study: StudySpec, names: StudyNames, name: str) -> dict[str, Any]:
     """TidbCluster of an arm, of a study that asks for one."""
     here, arm, server = get_section(study), study.arms[name], placement.build_chains(study)[name].server
-    assert here.tidb is not None
+    tidb = require_value(here.tidb)
     spec: dict[str, Any] = {
-        "version": here.tidb.version,
+        "version": tidb.version,
         "timezone": "UTC",
         "configUpdateStrategy": "RollingUpdate",
         # Removed with the study: all of it can be loaded again.
         "pvReclaimPolicy": "Delete",
-        "enableDynamicConfiguration": parse_release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
+        "enableDynamicConfiguration": parse_release(tidb.version) >= TELLS_STATUS_ADDRESS,
         "hostNetwork": arm.network == "host",
         "imagePullPolicy": "IfNotPresent",
         "discovery": {},
@@ -59,24 +60,17 @@ def build_cluster(study: StudySpec, names: StudyNames, name: str) -> dict[str, A
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
-    wanted, nodes = config.of_parts(here.tidb, arm.parts), placement.select_nodes(here, arm)
+    wanted, nodes = config.of_parts(tidb, arm.parts), placement.select_nodes(here, arm)
     for part, role in PARTS.items():
         spec[part] = {
             "baseImage": f"pingcap/{part}",
-            "replicas": getattr(here.tidb, part).replicas,
+            "replicas": getattr(tidb, part).replicas,
             # A part that failed is an invalid run, not one more part.
             "maxFailoverCount": 0,
             "config": config.render_toml(wanted[part]) if wanted[part] else "",
             "affinity": _build_affinity(server.name, part),
+            **_choose_room(here, part, dict(nodes.get(role, ()))),
         }
-        if part in STORED:
-            spec[part]["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
-            if here.storage.storage_class is not None:
-                spec[part]["storageClassName"] = here.storage.storage_class
-        if labels := dict(nodes.get(role, ())):
-            spec[part]["nodeSelector"] = labels
-        if here.tolerations:
-            spec[part]["tolerations"] = format_tolerations(here)
     spec["tidb"] |= format_resources(choose_resources(arm, here))
     # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
     spec["tidb"]["separateSlowLog"] = False
@@ -91,14 +85,27 @@ def build_cluster(study: StudySpec, names: StudyNames, name: str) -> dict[str, A
     return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
+def _choose_room(here: Kubernetes, part: str, labels: dict[str, str]) -> dict[str, Any]:
+    """Storage of a part's pods, and the nodes that take them, by labels and taints."""
+    spec: dict[str, Any] = {}
+    if part in STORED:
+        spec["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
+        if here.storage.storage_class is not None:
+            spec["storageClassName"] = here.storage.storage_class
+    if labels:
+        spec["nodeSelector"] = labels
+    if here.tolerations:
+        spec["tolerations"] = format_tolerations(here)
+    return spec
+
+
 def build_settings(study: StudySpec, arm: str) -> config.TidbSettings:
     """Settings asked of every TiDB of an arm, with those of its own part on top."""
-    here = get_section(study)
-    assert here.tidb is not None
+    tidb = require_value(get_section(study).tidb)
     must_be_free(study.engine)
-    wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"].items()
+    wanted = config.of_parts(tidb, study.arms[arm].parts)["tidb"].items()
     items = {key: value for key, value in wanted if config.is_item(key) and not isinstance(value, tuple)}
-    return config.complete_settings({**study.engine.settings, **items}, here.tidb.version.removeprefix("v"))
+    return config.complete_settings({**study.engine.settings, **items}, tidb.version.removeprefix("v"))
 
 
 def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:

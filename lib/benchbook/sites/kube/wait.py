@@ -97,15 +97,20 @@ def describe_lack(pod: Any | None, digest: str | None = None) -> str | None:
         return "an earlier one is ending"
     if digest is not None and (pod.metadata.annotations or {}).get(DIGEST) != digest:
         return "an earlier one is to be replaced"
-    statuses = pod.status.container_statuses or ()
-    for waiting in filter(None, (status.state.waiting for status in statuses)):
+    containers = pod.status.container_statuses or ()
+    for waiting in filter(None, (container.state.waiting for container in containers)):
         return f"{waiting.reason}: {waiting.message}" if waiting.message else f"{waiting.reason}:"
-    for condition in pod.status.conditions or ():
+    return _describe_phase(pod.status)
+
+
+def _describe_phase(status: Any) -> str | None:
+    """The lack of a pod none of whose containers waits: it has no node, or is in another phase."""
+    for condition in status.conditions or ():
         if condition.type == "PodScheduled" and condition.status != "True":
             return f"{condition.reason}: {condition.message}"
-    if pod.status.phase != "Running" or not statuses or not all(container.ready for container in statuses):
-        return f"phase {pod.status.phase}"
-    return None
+    containers = status.container_statuses
+    is_ready = containers and all(container.ready for container in containers)
+    return None if status.phase == "Running" and is_ready else f"phase {status.phase}"
 
 
 def pod_identity(pod: Any) -> dict[str, Any]:
