@@ -9,6 +9,7 @@ from benchbook.core.study.study import StudySpec
 from benchbook.core.util.errors import BenchbookError
 from benchbook.plan import pilot_parameters, schedule
 from tests import small
+from tests.goldens import assert_golden
 
 LOAD = "oltp_point_select"
 
@@ -85,7 +86,7 @@ def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     study = make()
     with pytest.raises(BenchbookError, match=r"at-half\.rate: no pilot at 8 threads"):
         pilot_parameters.settle_rates(study, pilots({key: SEEN[key] for key in SEEN if key[1] == 4}))
-    with pytest.raises(BenchbookError, match=r"at-half\.rate: the pilots settled none at 4 threads"):
+    with pytest.raises(BenchbookError, match=r"at-half\.rate: .* settled .* 4 threads"):
         pilot_parameters.settled_rates(study, {})
     dead = pilot_parameters.settle_rates(study, pilots(dict.fromkeys(SEEN, 0.5)))
     with pytest.raises(BenchbookError, match="settled none"):
@@ -101,14 +102,12 @@ def test_a_rate_has_two_digits_and_is_never_rounded_up(rate: float, down: int):
 
 
 def test_a_study_that_asks_for_a_share_without_pilots_is_refused():
-    with pytest.raises(ValueError, match=r"workloads\.at-half\.rate\.share: needs pilots of 5 s"):
+    with pytest.raises(ValueError, match=r"workloads\.at-half\.rate\.share: .* 5 s"):
         make(warm_up={"pilot_s": 0})
 
 
 def test_the_summary_says_that_rates_are_still_open():
-    assert schedule.describe_plan("s", make()).splitlines()[-1] == (
-        "  rates       50 % of saturation in at-half, 90 % of saturation in at-most; the pilots settle them"
-    )
+    assert_golden("plan/rates-open.txt", schedule.describe_plan("s", make()) + "\n")
 
 
 @pytest.mark.parametrize("closed, shared", [("oltp_point_select", "named"), ("named", "oltp_point_select")])

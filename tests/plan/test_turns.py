@@ -64,7 +64,7 @@ def test_a_proxy_whose_children_do_its_work_gets_whole_runs(tmp_path: Path):
     with package(tmp_path):
         arms = {"direct": {}, "behind": {"access": "socat"}}
         assert set(orders(closed(arms=arms)).values()) == {"runs"}
-        with pytest.raises(ValidationError, match=r"arms\.behind\.access: socat: processes that it starts"):
+        with pytest.raises(ValidationError, match=r"behind\.access: socat: processes "):
             closed(arms=arms, plan={"order": "turns"})
 
 
@@ -198,9 +198,9 @@ def test_more_arms_follow_each_other_equally_often(arms: tuple[str, ...]):
 
 
 def test_half_a_second_of_discard_and_runs_of_a_second_are_for_turns_alone():
-    with pytest.raises(ValidationError, match=r"plan.discard_s: 0.5: sysbench counts whole seconds"):
+    with pytest.raises(ValidationError, match=r"plan\.discard_s: 0\.5: sysbench"):
         make(plan={"discard_s": 0.5})
-    with pytest.raises(ValidationError, match=r"plan.run_s: 1: too short for a whole run; write 2"):
+    with pytest.raises(ValidationError, match=r"plan\.run_s: 1: .* write 2"):
         make(plan={"run_s": 1})
     assert isinstance(closed(plan={"discard_s": 1}).plan.discard_s, int)
 
@@ -212,7 +212,7 @@ def test_a_run_in_turns_may_have_a_part_of_a_second():
     assert [order.turns_each(*asked) for asked in ((1.2, 50, 2), (1.2, 50, 8), (2.3, 50, 2))] == [24, 24, 46]
     # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.1 + 0.5 = 3.14 s to 4.
     assert words.clock_seconds(runs[0]) == (1, 4)
-    with pytest.raises(ValidationError, match=r"plan.run_s: 2.5: sysbench counts whole seconds"):
+    with pytest.raises(ValidationError, match=r"plan\.run_s: 2\.5: sysbench"):
         make(plan={"run_s": 2.5})
     whole = schedule.plan_runs("s", closed(), {})[0].to_dict()
     assert isinstance(whole["run_s"], int), "a whole number is written as before: the id of a run holds it"

@@ -212,7 +212,7 @@ def test_end_finds_its_own_by_their_environment_and_leaves_others_alone(agent: A
 
 def test_one_measurement_at_a_time_on_a_host(agent: Agents):
     refused = agent.serve("other")
-    assert "this host is being measured by a test in mine" in refused["error"]
+    assert "by a test in mine" in refused["error"]
 
 
 def test_a_new_agent_for_the_same_folder_takes_the_place_of_the_old(agents: Agents):
@@ -248,7 +248,7 @@ def test_a_program_begins_at_its_moment_and_says_when_it_did(agent: Agents):
 def test_files_outside_its_folder_and_all_kernel_settings_but_a_few_are_refused(agent: Agents):
     requests = ({"do": "write", "text": "x"}, {"do": "read"}, {"do": "remove"})
     for name, request in itertools.product(("../out", "/etc/hostname", "a/../../b", "."), requests):
-        assert "not below the agent's folder" in agent.ask(**request, name=name)["error"]
+        assert "not below" in agent.ask(**request, name=name)["error"]
     assert "not a setting" in agent.ask("sysctl", name="kernel/core_pattern", value=1)["error"]
     assert "not known here" in agent.ask("_inside", name="x")["error"]
 

@@ -77,4 +77,4 @@ def test_connections_that_a_version_does_not_count_are_said_to_be_absent():
 def test_accounts_without_a_password_are_looked_for_in_the_column_that_a_version_has(columns, column):
     cursor: Any = Answers(SHOW=columns, SELECT=0)
     data.must_be_closed(cursor)
-    assert cursor.asked[-1] == f"SELECT user, host FROM mysql.user WHERE {column} = ''"
+    assert re.search(rf"mysql\.user WHERE {column} = ''$", cursor.asked[-1])

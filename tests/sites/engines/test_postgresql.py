@@ -216,7 +216,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(site: Any, tmp_path: Path
     judgement = judge(folder)
     assert judgement.status == "invalid"
     assert any("Com_select grew by" in reason for reason in judgement.reasons)
-    assert any("Connections grew by 3, sysbench says 2" in reason for reason in judgement.reasons)
+    assert any(re.search("Connections .* 3, .* 2$", reason) for reason in judgement.reasons)
 
 
 @on_a_server
@@ -258,7 +258,7 @@ def test_a_trigger_or_a_row_between_two_runs_voids_the_second(site: Any, tmp_pat
         written = ("UPDATE sbtest1 SET k = k WHERE id = 1", "SELECT pg_stat_force_next_flush()")
         tell(site, *undone, *written, arm="direct")
         judgement = judge(execute_run(run, tmp_path / "3", 1))
-        assert any("sbtest1 was written to between the runs" in reason for reason in judgement.reasons)
+        assert any("sbtest1 was written to" in reason for reason in judgement.reasons)
 
 
 @on_a_server
@@ -270,7 +270,7 @@ def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(site, 
         tell(site, "ALTER SYSTEM SET work_mem = '1MB'", "SELECT pg_reload_conf()", arm="direct")
         time.sleep(0.3)
         judgement = judge(execute_run(run, tmp_path / "2", 1))
-        assert any("server variable work_mem was 4096, is 1024" in reason for reason in judgement.reasons)
+        assert any("work_mem was 4096, is 1024" in reason for reason in judgement.reasons)
 
 
 @on_a_server
@@ -322,7 +322,7 @@ def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
     place = {"host": endpoint.host, "port": endpoint.port, "user": labs.USER}
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(**place, password="wrong", dbname=labs.SCHEMA)
-    with pytest.raises(psycopg.OperationalError, match=r"no pg_hba.conf entry"):
+    with pytest.raises(psycopg.OperationalError, match=r"pg_hba\.conf entry"):
         psycopg.connect(**place, password=loaded.lab.password(accounts.DRIVER), dbname="postgres")
     server = (loaded.lab.folder / "server").stat()
     assert server.st_mode & 0o077 == 0

@@ -12,6 +12,7 @@ from benchbook.core.util.errors import SiteError
 from benchbook.sites import workspace as labs
 from benchbook.sites.descriptors import mariadb
 from benchbook.sites.engines.mariadb import MariaDB
+from tests.goldens import assert_golden
 
 PLACE = labs.PartLocation("server", labs.LOOPBACK, 4000)
 
@@ -48,10 +49,11 @@ def made(says: str | None, **engine: Any) -> Other:
 
 
 def test_what_no_package_brings_is_not_asked_of_a_package_manager():
-    assert Other.obstacle(Engine()) == "no-such-server is not installed; put it into the PATH"
-    assert Other.standing() == (None, "put it into the PATH")
-    with pytest.raises(SiteError, match=r"put it into the PATH, or name its program in engine\.binary"):
+    version, remedy = Other.standing()
+    assert version is None
+    with pytest.raises(SiteError) as refused:
         made(None)
+    assert_golden("engines/no-package.txt", f"{Other.obstacle(Engine())}\n{remedy}\n{refused.value}\n")
 
 
 @pytest.mark.parametrize(

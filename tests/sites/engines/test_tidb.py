@@ -5,6 +5,7 @@ The tests take a server that was built before (`make tidb`); building one is a s
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import stat
@@ -132,13 +133,14 @@ def test_nobody_enters_without_a_password_and_nothing_listens_beyond_loopback(st
 
 @on_tidb
 def test_settings_of_both_kinds_reach_the_server_and_one_that_does_not_exist_is_named(study, opened) -> None:
-    asked = {"performance.max-procs": 1, "tidb_hashagg_final_concurrency": 1, "log.level": "fatal"}
+    variable = "tidb_hashagg_final_concurrency"
+    asked = {"performance.max-procs": 1, variable: 1, "log.level": "fatal"}
     engine = {"name": "tidb", "version": BUILT[0], "settings": asked}
     with opened(study(engine=engine)) as site:
         endpoint = site.up("direct")
         with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port + 1}/metrics") as answer:
             assert "tidb_server_maxprocs 1\n" in answer.read().decode()
-        assert str(ask(endpoint, "SELECT @@global.tidb_hashagg_final_concurrency")) == "1"
+        assert str(ask(endpoint, f"SELECT @@global.{variable}")) == "1"
         found = site.facts("direct")["engine"]["settings"]
         assert {name: found[name]["from"] for name in asked} == dict.fromkeys(asked, "study")
     engine["settings"] = {"tidb_no_such_variable": 1, "performance.no-such-item": 1}
@@ -264,9 +266,8 @@ def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its
         assert dataset.ensure_data(site, plan_data(made), loaded)["events"] == []
         with statement_counters.open_session(site, "old") as connection:
             connection.exec_driver_sql("DELETE FROM sbtest1 WHERE id < 100")
-        assert dataset.ensure_data(site, plan_data(made), loaded)["events"] == [
-            "sbtest1 has 201 rows, the study says 300; the prepared copy is put back"
-        ]
+        (event,) = dataset.ensure_data(site, plan_data(made), loaded)["events"]
+        assert re.match(r"sbtest1 has 201 rows, .* 300; ", event)
         with statement_counters.open_session(site, "old") as connection:
             assert statement_counters.count_rows(connection, 2) == {"sbtest1": 300, "sbtest2": 300}
 
@@ -275,7 +276,7 @@ def test_without_go_and_without_a_built_server_the_arm_is_skipped_by_name(study,
     monkeypatch.setenv(build.VARIABLE, str(tmp_path))
     monkeypatch.setattr(build.shutil, "which", lambda *_, **__: None)
     assert "there is no Go; `apt-get install golang`" in build.find_obstacle(None, None)
-    assert "3.0: TiDB can be built as 6.6 or" in build.find_obstacle("3.0", None)
+    assert re.search(r"3\.0: .* 6\.6 or ", build.find_obstacle("3.0", None))
     assert "no program there" in build.find_obstacle(None, str(tmp_path / "absent"))
     monkeypatch.undo()
     if shutil.which("go") is not None:

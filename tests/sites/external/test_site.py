@@ -32,6 +32,7 @@ from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Start
 from benchbook.sites.external.site import ExistingSite
 from tests import rooms, small, walks
+from tests.goldens import assert_golden
 from tests.limits import LIMITS
 from tests.sites.connection import tell
 
@@ -173,11 +174,11 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
 def test_a_schema_with_tables_of_somebody_else_is_never_touched(study, theirs, open_folder):
     tell(theirs[1], "CREATE TABLE ours.sbtest1 (precious INT)")
     with sites.open_site(study(), open_folder / "ours") as site:
-        assert "holds tables that are not ours, such as sbtest1" in site.missing("one")
+        assert "such as sbtest1" in site.missing("one")
         with pytest.raises(SiteError, match="name an empty schema"):
             site.up("one")
     with theirs[1].admin().connect() as connection:
-        assert connection.exec_driver_sql("SHOW COLUMNS FROM ours.sbtest1").first()[0] == "precious"
+        assert connection.exec_driver_sql("DESCRIBE ours.sbtest1").first()[0] == "precious"
 
 
 def test_studies_of_one_clone_use_a_schema_one_after_the_other(study, open_folder):
@@ -193,7 +194,7 @@ def test_the_schema_of_another_clone_is_theirs_until_what_they_made_is_dropped(s
     tell(theirs[1], "CREATE TABLE ours.sbtest1 (id INT)")
     with sites.open_site(study(), open_folder / "mine" / "lab") as site:
         why = site.missing("one")
-        assert "is used by a study of another clone" in why
+        assert why.startswith("schema ours is used ")
         said = "DROP TABLE `ours`.benchbook_lab, `ours`.sbtest1;"
         assert said in why
         tell(theirs[1], said)
@@ -232,7 +233,7 @@ def test_an_index_that_is_gone_is_named_with_what_brings_it_back(study, theirs, 
     with theirs[1].admin().connect() as connection:
         connection.exec_driver_sql("USE ours")
         connection.exec_driver_sql("CREATE TABLE sbtest1 (id INT PRIMARY KEY, k INT, c INT, pad INT)")
-        with pytest.raises(BenchbookError, match=r"sbtest1 can't be read by its keys: .*1176"):
+        with pytest.raises(BenchbookError, match=r"^sbtest1 .*: .*1176"):
             dataset.prewarm_tables(connection, 1)
 
 
@@ -243,15 +244,13 @@ def test_a_wrong_password_names_account_and_error_but_not_the_password(study, op
         assert "does not let guest in" in why and "1045" in why and "not-it" not in why
         assert why.endswith("; see site.existing, arms.one.endpoint")
     monkeypatch.delenv("GUEST_PASSWORD")
-    with pytest.raises(SiteError, match="GUEST_PASSWORD: this variable is not set"):
+    with pytest.raises(SiteError, match=r"GUEST_PASSWORD: this .*`export "):
         sites.open_site(study(), open_folder / "ours").__enter__()
 
 
 def test_plan_reads_the_buffer_pools_before_anything_is_loaded(study, theirs, monkeypatch):
-    with theirs[1].admin().connect() as connection:
-        pool = connection.exec_driver_sql("SELECT @@innodb_buffer_pool_size").scalar_one()
-    said = ExistingSite.needs("own", study())
-    assert f"fit into every buffer pool (one {pool >> 20:,} MiB, two {pool >> 20:,} MiB)" in said
+    (data,) = re.findall("^  data .*\n", ExistingSite.needs("own", study()) + "\n", re.MULTILINE)
+    assert_golden("external/needs.txt", data)
     monkeypatch.setenv("GUEST_PASSWORD", "not-it")
     assert "not read" in (wrong := ExistingSite.needs("own", study())) and "not-it" not in wrong
     monkeypatch.delenv("GUEST_PASSWORD")
@@ -266,7 +265,7 @@ def test_a_limit_and_another_measurement_refuse_before_a_row_is_loaded(study, th
         was = connection.exec_driver_sql("SELECT @@max_connections").scalar_one()
     tell(theirs[1], "SET GLOBAL max_connections = 20")
     try:
-        with pytest.raises(BenchbookError, match="one: max_connections is 20, 16 sessions at once need 26"):
+        with pytest.raises(BenchbookError, match=r"one: max_connections .* 20, 16 .* 26; "):
             preflight.refuse_before_loading(*asked)
     finally:
         tell(theirs[1], f"SET GLOBAL max_connections = {was}")
@@ -282,7 +281,7 @@ def test_an_account_file_that_others_may_read_is_refused(study, open_folder, tmp
     with sites.open_site(study(account_file=str(path)), open_folder / "ours") as site:
         assert site.missing("one") is None
     path.chmod(0o644)
-    with pytest.raises(SiteError, match="others may read this account"):
+    with pytest.raises(SiteError, match=f"`chmod 600 {path}`"):
         sites.open_site(study(account_file=str(path)), open_folder / "ours").__enter__()
 
 
@@ -303,7 +302,7 @@ def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder,
         somebody.exec_driver_sql("SELECT 1")
         judged, _ = measured(site, tmp_path / "raw")
     assert (judged.status, judged.reasons) == ("valid", [])
-    assert judged.ledger == "ledger not available: others use the server too, as the study says"
+    assert judged.ledger.startswith("ledger not available: others ")
 
 
 def judged_of(site: Any, into: Path, connection: Any, number: int) -> validity.Judgement:
@@ -339,7 +338,7 @@ def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
             tell(theirs[1], "UPDATE ours.sbtest1 SET k = 1")
             judged = judged_of(site, tmp_path, connections["two"][0], 1)
     assert judged.status == "invalid"
-    assert "sbtest1 was written to between the runs" in "; ".join(judged.reasons)
+    assert "sbtest1 was written to" in "; ".join(judged.reasons)
 
 
 def test_encryption_is_what_was_asked_and_the_server_agrees(
@@ -378,7 +377,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         assert state["loads"]["two"]["text"] == dict(zip(TEXT, ("latin1", "latin1_swedish_ci"), strict=True))
         facts = {"arms": {arm: site.facts(arm) for arm in asked.arms}}
         seen = SimpleNamespace(facts=facts, dataset=state, named={}, runs=pd.DataFrame())
-        assert setup_section.describe_setup(seen)[0] == "not alike: character set and order of text"
+        assert setup_section.describe_setup(seen)[0].startswith("not alike: character set ")
         (table,) = setup_section.compare_engines(seen)
         utf8 = "columns = utf8mb4"
         assert table.rows[0] == ["character set", "no", utf8, "columns = latin1", utf8]
@@ -392,7 +391,7 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
             walks.must_agree(folder)
         tell(site, "DROP TABLE ours.sbtest1", arm="two")
         mended = dataset.ensure_data(site, plan_data(asked), state)
-        assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
+        assert any(event.startswith("sbtest1 is missing; ") for event in mended["events"])
         assert mended["fingerprint"] == state["fingerprint"]
 
 
@@ -406,13 +405,13 @@ def test_what_was_loaded_is_taken_away_by_one_command_and_nothing_else(
         dataset.load_data(site, plan_data(asked))
     tell(theirs[1], "CREATE TABLE ours.theirs (precious INT)")
     assert cli.main(["down", "--loaded", "mine"]) == 0
-    assert capsys.readouterr().out.count("`ours`.benchbook_lab, `ours`.sbtest1 removed from ours") == 2
+    first = capsys.readouterr().out
     with theirs[1].admin().connect() as connection:
         assert connection.exec_driver_sql("SHOW TABLES IN ours").scalars().all() == ["theirs"]
     # What was not loaded by us is not taken for ours the second time either.
     assert cli.main(["down", "--loaded", "mine"]) == 0
-    said = capsys.readouterr().out
-    assert "left as it is: schema ours holds tables that are not ours, such as theirs" in said
+    said = f"{first}\n{capsys.readouterr().out}".replace(f":{theirs[0].port}:", ":ONE:")
+    assert_golden("external/down.txt", said.replace(f":{other['endpoint']['port']}:", ":TWO:"))
 
 
 @pytest.fixture
@@ -459,10 +458,8 @@ def test_a_mariadb_and_a_postgresql_of_others_are_one_study(study, theirs, pgsql
         assert facts["engine"]["unstated"]["fsync"] == "off"
         assert site.facts("one")["engine"]["unstated"]["innodb_flush_log_at_trx_commit"] == "2"
         assert PASSWORD not in str(facts) + str(folder.evidence())
-        assert [line.partition(": ")[2] for line in site.remove()] == [
-            "`sbtest`.benchbook_lab, `sbtest`.sbtest1 removed from sbtest",
-            "benchbook_lab, sbtest1 removed from sbtest",
-        ]
+        removed = [line.partition(": ")[2] for line in site.remove()]
+        assert_golden("external/removed.txt", "\n".join([*removed, ""]))
 
 
 def test_a_query_of_somebody_else_on_their_postgresql_makes_a_run_invalid(

@@ -80,7 +80,7 @@ def test_a_part_that_listens_off_loopback_is_named_and_stopped(tmp_path, port, a
     part = Opened(LocalMachine(labs.Lab(tmp_path, "token")), labs.PartLocation("part", "127.0.0.1", port))
     part.machine.private_folder("run", None)
     part.address = address
-    with pytest.raises(SiteError, match=f"listens on {address}:{port}, and may on 127.0.0.1 alone"):
+    with pytest.raises(SiteError, match=rf"listens on {address}:{port}, .* 127\.0\.0\.1 "):
         part.ensure()
     assert not part.is_up
 
@@ -120,6 +120,6 @@ def test_somebody_elses_server_on_the_port_is_left_alone_and_told_of(part: Part,
 
 
 def test_one_that_ends_at_once_is_told_with_its_last_words(part: Part) -> None:
-    with pytest.raises(SiteError, match=r"the server did not start; see .*\n  no such thing"):
+    with pytest.raises(SiteError, match=rf"see {part.log}:\n  no such thing"):
         part._begin([sys.executable, "-c", "raise SystemExit('no such thing')"], part.holds_port)
     assert part.stop() and part.log_since(0) == ["no such thing"]

@@ -90,8 +90,10 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
     with pytest.raises(SettingsDiffer) as told:
         asked.taken({}, items, variables | {"tidb_retry_limit": "7"})
     assert told.value.differences == {"performance.max-procs": (2, "0"), "tidb_retry_limit": (10, "7")}
-    with pytest.raises(SettingsDiffer, match="tidb_retry_limit: asked 10, got no such variable"):
+    with pytest.raises(SettingsDiffer) as told:
         asked.taken({}, items | {"performance.max-procs": 2}, {})
+    assert told.value.differences["tidb_retry_limit"] == (10, None)
+    assert "got no such variable" in str(told.value)
 
 
 def test_what_a_version_does_not_know_is_no_fault_unless_the_study_asks_for_it() -> None:
