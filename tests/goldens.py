@@ -27,6 +27,18 @@ def assert_golden(name: str, text: str) -> None:
     assert text == expected, f"{name} differs; `make goldens` writes it anew"
 
 
+def assert_golden_case(name: str, case: str, text: str) -> None:
+    """Compare a text with one of several in a file, each below a line with the name of its case."""
+    file = FOLDER / name
+    parts = re.split(r"^=== (.*)\n", file.read_text(encoding="utf-8") if file.is_file() else "", flags=re.M)
+    cases = dict(zip(parts[1::2], parts[2::2], strict=True))
+    if os.environ.get("BENCHBOOK_WRITE_GOLDENS"):
+        cases[case] = f"{text}\n"
+        lines = (f"=== {each}\n{cases[each]}" for each in sorted(cases))
+        file.write_text("".join(lines), encoding="utf-8")
+    assert cases.get(case) == f"{text}\n", f"{name}, {case}: differs; `make goldens` writes it anew"
+
+
 def assert_page(name: str, *parts: Any) -> None:
     """Compare what a page says with a file: a row or text a line, pictures and links by what they are of."""
     shown = [part if isinstance(part, str) else part._repr_html_() for part in parts]

@@ -2,6 +2,7 @@
 
 from benchbook.core.study import registry
 from benchbook.core.study.study_arm import Arm
+from tests.goldens import assert_golden_case
 
 # What of an arm affects no run, or is always there.
 APART = {"access", "cpu", "illustrates", "name", "plays", "stands_in_for"}
@@ -22,4 +23,4 @@ def test_hosts_leave_an_arm_out_for_what_is_not_of_one_kind_alone():
     assert list(registry.find_mistakes("ssh", {"a": network})) == []
     assert list(registry.find_mistakes("existing", {"a": network})) != []
     (told,) = registry.find_mistakes("ssh", {"a": socket})
-    assert told.startswith("arms.a.access: socket: not supported with site.kind: ssh: clients on other")
+    assert_golden_case("refused_files.txt", "arm: a socket on hosts", told)

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import archive, recompute, verify
 from tests import found
+from tests.goldens import assert_golden_case
 from tests.site.conftest import edited, moved
 
 
@@ -21,6 +23,15 @@ def packed(site: Path, tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(site))
         return archive.pack_study("made", tmp_path_factory.mktemp("archive") / "made.tar.gz", "0a1b2c3")
+
+
+def assert_refused(case: str, refused: pytest.ExceptionInfo[BenchbookError], folder: Path) -> None:
+    """Compare what an archive is refused with and the golden file."""
+    assert_golden_case("archives.txt", case, _without_hashes(str(refused.value)).replace(f"{folder}/", ""))
+
+
+def _without_hashes(text: str) -> str:
+    return re.sub(r"\b[0-9a-f]{10,64}\b", "…", text)
 
 
 def entries(packed: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
@@ -68,8 +79,9 @@ def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, here, tmp_p
     assert first.stat().st_size < packed.stat().st_size
     digests = {archive.unpack_archive(one, tmp_path / one.name[:1] / "out").digest for one in (first, packed)}
     assert len(digests) == 1
-    with pytest.raises(BenchbookError, match=r"made\.zip: not an archive by its name; it must end in"):
+    with pytest.raises(BenchbookError) as refused:
         archive.pack_study("made", tmp_path / "made.zip")
+    assert_refused("another ending", refused, tmp_path)
 
 
 def test_a_link_in_the_evidence_is_not_followed_into_the_archive(here, tmp_path):
@@ -77,18 +89,19 @@ def test_a_link_in_the_evidence_is_not_followed_into_the_archive(here, tmp_path)
     link.parent.mkdir(exist_ok=True)
     link.symlink_to("/etc/shadow")
     try:
-        with pytest.raises(BenchbookError, match="not exported: secret is a symbolic link"):
+        with pytest.raises(BenchbookError) as refused:
             archive.pack_study("made", tmp_path / "made.tar.gz")
     finally:
         link.unlink()
+    assert_refused("a link in the evidence", refused, tmp_path)
 
 
 def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(here, tmp_path):
-    log = next((here / "data" / "made" / "raw").glob("*/sysbench.out"))
-    refused = pytest.raises(BenchbookError, match=r"sysbench\.out: its bytes are not those")
-    with edited(log, log.read_bytes() + b"\n"), refused:
+    log = min((here / "data" / "made" / "raw").glob("*/sysbench.out"))
+    with edited(log, log.read_bytes() + b"\n"), pytest.raises(BenchbookError) as refused:
         archive.pack_study("made", tmp_path / "made.tar.gz")
     assert not list(tmp_path.iterdir())
+    assert_refused("a touched run", refused, tmp_path)
 
 
 def test_unpacked_it_is_what_was_packed_and_one_flipped_byte_is_named(packed, site, tmp_path):
@@ -98,16 +111,18 @@ def test_unpacked_it_is_what_was_packed_and_one_flipped_byte_is_named(packed, si
         assert (tmp_path / "out" / name).read_bytes() == (site / name).read_bytes()
     changed = [(one, b"x" + content[1:] if one.name.endswith("facts.json") else content)
                for one, content in entries(packed)]  # fmt: skip
-    with pytest.raises(BenchbookError, match=r"1 of \d+ files.*\n  data/made/facts.json: its bytes"):
+    with pytest.raises(BenchbookError) as refused:
         archive.unpack_archive(repack(tmp_path / "a.tar.gz", changed), tmp_path / "flipped")
+    assert_refused("a flipped byte", refused, tmp_path)
 
 
 @pytest.mark.parametrize("cut", [0, 10, 5000])
 def test_half_an_archive_is_refused_in_words(packed, tmp_path, cut):
     half = tmp_path / "half.tar.gz"
     half.write_bytes(packed.read_bytes()[:cut])
-    with pytest.raises(BenchbookError, match=r"not a whole .tar.gz|does not begin with"):
+    with pytest.raises(BenchbookError) as refused:
         archive.unpack_archive(half, tmp_path / "out")
+    assert_refused(f"its first {cut} bytes", refused, tmp_path)
     with pytest.raises(BenchbookError, match="no such file"):
         archive.unpack_archive(tmp_path / "none.tar.gz", tmp_path / "out")
 
@@ -129,9 +144,8 @@ def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, m
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/facts.json", b"10.11.6", b"11.4.2\\u001b[2J")
     found = verify.verify_archive(made)
     assert not found.is_same and found.findings is None
-    text = " ".join(str(found).split())
-    assert "WRONG facts.json: for arm direct its digest is" in text
-    assert "not shown that these servers ran" in text
+    text = re.sub(r"benchbook \d[\w.]*\w", "benchbook VERSION", _without_hashes(str(found)))
+    assert_golden_case("archives.txt", "a forged version, checked", text)
     assert "\x1b" not in str(found), "a terminal obeys what stands in an archive"
 
 
@@ -141,8 +155,9 @@ def test_an_archive_without_a_part_is_refused_by_name(packed, tmp_path):
     manifest["files"] = {name: of for name, of in manifest["files"].items() if not name.endswith(absent)}
     kept = [(one, was) for one, was in others if not one.name.endswith(absent)]
     made = repack(tmp_path / "a.tar.gz", [(first, json.dumps(manifest).encode()), *kept])
-    with pytest.raises(BenchbookError, match=r"no data/made/warm_up\.json, data/made/findings\.json in"):
+    with pytest.raises(BenchbookError) as refused:
         verify.verify_archive(made)
+    assert_refused("without two of its parts", refused, tmp_path)
 
 
 @pytest.mark.slow
@@ -153,8 +168,11 @@ def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp
     made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
     made = forged(made, tmp_path / "b.tar.gz", "data/made/metrics.json", b'"n": 5', b'"n": 7')
     found = verify.verify_archive(made)
-    assert not found.is_same and "findings.json: findings[0].n: 9 recorded, 5 here" in str(found)
-    assert "metrics.json: read.haproxy.qps.n: 7 recorded, 5 here" in found.differences
+    assert not found.is_same and found.differences[0] in str(found)
+    places = {tuple(text.split(": ")[:2]) for text in found.differences}
+    assert {("findings.json", "findings[0].n"), ("metrics.json", "read.haproxy.qps.n")} <= places
+    values = ("9 recorded, 5 here", "7 recorded, 5 here")
+    assert all(text.endswith(values) for text in found.differences)
 
 
 @pytest.mark.parametrize("findings", [b"[]", b"3", b"{}"])
@@ -186,9 +204,8 @@ def test_other_numbers_and_labels_are_other_findings_and_other_words_are_not(tmp
     ]  # fmt: skip
     for place in words:
         assert differences(*place, value="Other words.") == []
-    assert differences("findings", 0, "label", value="higher") == [
-        'findings.json: findings[0].label: "higher" recorded, "lower" here'
-    ]
+    (line,) = differences("findings", 0, "label", value="higher")
+    assert_golden_case("archives.txt", "another label, made again", line)
     # An archive of an earlier release lacks what a later one adds; what it has must be the same.
     one["aa_others"] = [found.finding().plain]
     (tmp_path / "findings.json").write_text(json.dumps(one))

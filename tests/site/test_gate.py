@@ -13,7 +13,7 @@ from benchbook.compare.stats.noninferiority import NoninferiorityDecision
 from benchbook.core.artifacts import run_folder
 from benchbook.core.util import paths
 from benchbook.core.util.errors import BenchbookError, InputErrors
-from tests.goldens import assert_golden
+from tests.goldens import assert_golden, assert_golden_case
 
 SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)
 EQUAL = Interval(5, 0.98, 0.001, -0.012, 0.014, 0.0035, 4)
@@ -84,16 +84,13 @@ def test_each_answer_is_told_with_interval_and_reason_in_all_its_forms(tmp_path:
 def test_all_that_is_wrong_is_told_at_once_with_key_and_remedy(tmp_path: Path):
     with pytest.raises(InputErrors) as caught:
         gate.read_request("gate", "three", "0", ["nobody"], tmp_path)
-    said = "\n".join(caught.value.errors)
-    assert "--slower: three: not a share; write a percentage" in said
-    assert "--minutes: 0: not a time; write a number from 1" in said
-    assert "--arm: nobody: not an arm that is compared with the baseline before; write one of after" in said
-    assert f"--keep: {tmp_path}: is there already" in said
+    assert_golden_case("refused_gates.txt", "options", str(caught.value).replace(str(tmp_path), "FOLDER"))
 
 
 def test_a_study_of_another_site_is_refused_by_name():
-    with pytest.raises(InputErrors, match=r"site\.kind: kubernetes: a gate measures on this machine only"):
+    with pytest.raises(InputErrors) as refused:
         gate.read_request("tidb-kubernetes-zones", "3%", "10")
+    assert_golden_case("refused_gates.txt", "another site", str(refused.value))
 
 
 @pytest.mark.parametrize(("answer", "code"), [("not slower", 0), ("slower", 1), ("undecided", 2)])

@@ -15,7 +15,7 @@ from benchbook.core.util.errors import BenchbookError
 from benchbook.show.results_view import describe_row
 from tests.compare.sessions import sessions
 from tests.found import changed, finding, findings, level
-from tests.goldens import assert_page
+from tests.goldens import assert_golden_case, assert_page
 from tests.recorded import entry
 from tests.site.conftest import STUDY
 
@@ -81,8 +81,9 @@ def test_nothing_changed_is_said(clone):
 
 
 def test_an_unknown_base_is_refused(clone):
-    with pytest.raises(BenchbookError, match="git knows no such commit"):
+    with pytest.raises(BenchbookError) as refused:
         review.write_review("nowhere")
+    assert_golden_case("made_site.txt", "review: an unknown base", str(refused.value))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,9 @@ def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):
     monkeypatch.setattr(review, "find_stale", lambda: {"made": ["analyze"]})
     (clone / "data" / "made").mkdir()
     findings(FOUND).write(clone / "data" / "made" / "findings.json")
-    assert "Now is stale: what analyze read has changed since" in review.write_review("main").read_text()
+    page = BeautifulSoup(review.write_review("main").read_text(), "html.parser")
+    (caption,) = [text for text in page.stripped_strings if "stale" in text]
+    assert_golden_case("made_site.txt", "review: findings of other inputs", caption)
 
 
 def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):

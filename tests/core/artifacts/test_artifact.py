@@ -13,6 +13,7 @@ from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import files
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import sessions
+from tests.goldens import assert_golden_case
 
 
 def test_recorded_results_are_read_and_written_without_losing_a_value(tmp_path: Path):
@@ -23,17 +24,17 @@ def test_recorded_results_are_read_and_written_without_losing_a_value(tmp_path: 
         assert artifact.blank_wording(Findings, written) == artifact.blank_wording(Findings, recorded)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [("look", {"n": "five"}, "look.n: input should be a valid integer"), ("more", 1, "more: extra inputs")],
-)
-def test_findings_of_another_shape_are_refused_by_key_and_remedy(tmp_path: Path, key, value, told):
+@pytest.mark.parametrize(("key", "value"), [("look", {"n": "five"}), ("more", 1)])
+def test_findings_of_another_shape_are_refused_by_key_and_remedy(tmp_path: Path, key, value):
     file = tmp_path / "findings.json"
     found = record.read_index().newest("quick").results.findings.plain
     found[key] = {**found[key], **value} if isinstance(value, dict) else value
     file.write_text(json.dumps(found), encoding="utf-8")
-    with pytest.raises(BenchbookError, match=rf"findings\.json: {told}.*run `make pages`"):
+    with pytest.raises(BenchbookError) as refused:
         Findings.read(file, "`make pages`")
+    assert_golden_case(
+        "refused_artifacts.txt", f"findings: {key}", str(refused.value).replace(f"{tmp_path}/", "")
+    )
 
 
 FACTS = {"study": "quick", "arms": {"direct": {"engine": {"version": "10.11"}}}}
@@ -61,28 +62,29 @@ def test_what_a_stage_wrote_is_read(place: Path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "key"),
+    "changed",
     [
-        ({"arms": {}}, "arms"),
-        ({"arms": []}, "arms"),
-        ({"arms": {"direct": 5}}, "arms.direct"),
-        ({"arms": None}, "arms"),
-        ({"study": "other"}, "study"),
-        ({"skipped": {"proxy": 1}}, "skipped.proxy"),
+        {"arms": {}},
+        {"arms": []},
+        {"arms": {"direct": 5}},
+        {"arms": None},
+        {"study": "other"},
+        {"skipped": {"proxy": 1}},
     ],
 )
-def test_edited_facts_are_refused_by_key(place: Path, changed: dict[str, Any], key: str):
+def test_edited_facts_are_refused_by_key(place: Path, changed: dict[str, Any]):
     (place / "facts.json").write_text(json.dumps(FACTS | changed))
-    said = rf"data/quick/facts.json: {key}: .*dvc repro -f provision@quick"
-    with pytest.raises(BenchbookError, match=said):
+    with pytest.raises(BenchbookError) as refused:
         artifact.read_facts("quick")
+    assert_golden_case("refused_artifacts.txt", f"facts: {changed}", str(refused.value))
 
 
 @pytest.mark.parametrize("key", DATASET)
 def test_a_dataset_that_lacks_a_key_is_refused(place: Path, key: str):
     (place / "dataset.json").write_text(json.dumps({name: DATASET[name] for name in DATASET if name != key}))
-    with pytest.raises(BenchbookError, match=rf"dataset.json: {key}: .*prepare@quick"):
+    with pytest.raises(BenchbookError) as refused:
         artifact.read_dataset("quick")
+    assert_golden_case("refused_artifacts.txt", f"dataset without {key}", str(refused.value))
 
 
 @settings(deadline=None)

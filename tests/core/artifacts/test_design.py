@@ -8,6 +8,7 @@ import pytest
 from benchbook.core.artifacts import design
 from benchbook.core.study import load
 from benchbook.core.study.study import StudySpec
+from tests.goldens import assert_golden_case
 
 ROOT = Path(__file__).parents[3]
 METHODS = {"local": 2, "pod": 1, "turns": 2}
@@ -27,6 +28,11 @@ def study(change: dict[str, Any] | None = None) -> StudySpec:
     for section, keys in (change or {}).items():
         plain[section] = plain[section] | keys if isinstance(keys, dict) else keys
     return StudySpec.model_validate(plain)
+
+
+def _assert_differences(case: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    told = "\n".join(design.describe_differences(before, after))
+    assert_golden_case("design_differences.txt", case, told)
 
 
 def test_words_names_blocks_and_seeds_are_no_part_of_a_design():
@@ -57,29 +63,26 @@ def test_whole_runs_that_were_asked_for_are_those_that_pilots_chose_on_a_slower_
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    "change",
     [
-        ({"plan": {"run_s": 2}}, "measured time of a run: 1.8 s against 2 s"),
-        ({"threads": [1, 4]}, "thread levels: 1, 8 against 1, 4"),
-        ({"dataset": {"table_size": 100}}, "rows of a table: 20000 against 100"),
-        ({"site": {"cpus": "shared"}}, "cpus of the site: default against shared"),
+        {"plan": {"run_s": 2}},
+        {"threads": [1, 4]},
+        {"dataset": {"table_size": 100}},
+        {"site": {"cpus": "shared"}},
     ],
 )
-def test_what_changes_what_is_measured_is_another_design_and_is_told(change: dict[str, Any], told: str):
+def test_what_changes_what_is_measured_is_another_design_and_is_told(change: dict[str, Any]):
     both = study(), study(change)
     before, after = (design.describe_design(each, facts(), METHODS) for each in both)
     assert len({design.compute_digest(each, facts(), METHODS) for each in both}) == 2
-    assert design.describe_differences(before, after) == [told]
+    _assert_differences(str(change), before, after)
     assert design.describe_differences(before, before) == []
 
 
 def test_methods_and_versions_make_another_design():
     before = design.describe_design(study(), facts(), METHODS)
     after = design.describe_design(study(), facts("11.4.2"), METHODS | {"turns": 1})
-    assert design.describe_differences(before, after) == [
-        "turns of 50 ms against turns of 50 ms, statements counted by account",
-        "version of MariaDB: 10.11 against 11.4",
-    ]
+    _assert_differences("methods and versions", before, after)
 
 
 def test_offered_rates_differ_together_whichever_workload_has_which():
@@ -89,8 +92,7 @@ def test_offered_rates_differ_together_whichever_workload_has_which():
         whole = {"plan": {"run_s": 2, "discard_s": 1}, "warm_up": {"pilot_s": 5}}
         return design.describe_design(study({"workloads": workloads, **whole}), facts(), METHODS)
 
-    said = "offered rates, of the slower arm's saturation: 20, 50 % against 10, 25 %"
-    assert design.describe_differences(design_at(0.5, 0.2), design_at(0.25, 0.1)) == [said]
+    _assert_differences("offered rates", design_at(0.5, 0.2), design_at(0.25, 0.1))
 
 
 def test_a_study_uses_its_own_methods():

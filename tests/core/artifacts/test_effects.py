@@ -9,6 +9,8 @@ import pytest
 
 from benchbook.core.artifacts import effects, record
 from benchbook.core.util import paths
+from benchbook.core.util.errors import BenchbookError
+from tests.goldens import assert_golden_case
 
 
 @pytest.fixture
@@ -53,5 +55,7 @@ def test_results_that_are_not_those_of_the_index_are_refused(root: Path):
     session = record.read_index().newest("quick")
     text = session.where.results.read_text()
     session.where.results.write_text(re.sub(r'"n":\d+', '"n":4', text, count=1))
-    with pytest.raises(Exception, match=r"not the results of index\.json; take it from git again"):
+    with pytest.raises(BenchbookError) as refused:
         effects.refresh_files()
+    text = str(refused.value).replace(session.id, "SESSION")
+    assert_golden_case("refused_artifacts.txt", "results of another digest", text)

@@ -10,6 +10,7 @@ import pytest
 
 from benchbook.core.artifacts import run_folder
 from benchbook.core.artifacts.run_folder import RunFolder
+from tests.goldens import assert_golden_case
 
 RUN = "b01-oltp_read_only-t0004-direct-0123456789"
 
@@ -37,6 +38,11 @@ def state(folder: Path) -> dict[str, tuple]:
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
     return tmp_path / "raw"
+
+
+def assert_faults(case: str, *folders: RunFolder) -> None:
+    """Compare what is found wrong in run folders with the golden file."""
+    assert_golden_case("run_folders.txt", case, "\n".join(line for each in folders for line in each.verify()))
 
 
 def listed(raw: Path) -> tuple[list[Path], list[RunFolder]]:
@@ -68,25 +74,27 @@ def test_a_run_without_one_of_its_files_is_never_sealed(raw: Path):
 
 
 def test_every_flipped_byte_and_every_missing_file_is_found(raw: Path):
-    folder = made(raw)
+    folder, told = made(raw), []
     for name in run_folder.CONTENT:
         path = folder.path / name
         whole = path.read_bytes()
         flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
+        faults = set()
         for other in (*flipped, whole + b"\n"):
             path.write_bytes(other)
-            assert folder.verify() == [f"{name}: its bytes are not those of the manifest"], other
+            faults.add("\n".join(folder.verify()))
         path.unlink()
-        assert folder.verify() == [f"{name}: missing"]
+        told += [*sorted(faults), *folder.verify()]
         path.write_bytes(whole)
     assert folder.verify() == []
+    assert_golden_case("run_folders.txt", "each byte and each file", "\n".join(told))
 
 
 def test_a_file_or_folder_too_many_is_named(raw: Path):
     folder = made(raw)
     (folder.path / "note.txt").write_text("x")
     (folder.path / "core").mkdir()
-    assert folder.verify() == ["core: not listed in the manifest", "note.txt: not listed in the manifest"]
+    assert_faults("a file and a folder too many", folder)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"files": 1}', '{"files": {"plan.json": {}}}', "\0"])
@@ -101,10 +109,10 @@ def test_a_manifest_of_another_format_or_another_run_is_told(raw: Path):
     folder = made(raw)
     manifest = folder.manifest().plain
     (folder.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
-    assert folder.verify() == ["manifest.json: format 99, this version reads 1"]
+    assert_faults("another format", folder)
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
     moved = folder.path.rename(raw / RUN.replace("b01", "b02"))
-    assert RunFolder(moved).verify() == [f"manifest.json: it is the folder of {RUN}"]
+    assert_faults("another run", RunFolder(moved))
 
 
 def test_a_voided_run_keeps_its_bytes_and_its_reason(raw: Path, tmp_path: Path):
@@ -159,15 +167,11 @@ def test_what_every_client_printed_is_in_the_manifest(raw: Path):
     assert [name for name in folder.manifest().files if name.startswith("client-")] == printed
     out = folder.path / "client-2" / "sysbench.out"
     out.write_text("CLIENT-2/sysbench.out\n")
-    assert folder.verify() == ["client-2/sysbench.out: its bytes are not those of the manifest"]
+    assert_faults("another output of a client", folder)
     out.unlink()
     (folder.path / "client-2" / "sysbench.cnf").write_text("threads=2\n")
     (folder.path / "client-3").mkdir()
-    assert folder.verify() == [
-        "client-2/sysbench.out: missing",
-        "client-2/sysbench.cnf: not listed in the manifest",
-        "client-3: not listed in the manifest",
-    ]
+    assert_faults("a client's output missing, and one too many", folder)
 
 
 def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manifest(raw: Path):
@@ -176,7 +180,7 @@ def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manife
     del manifest["files"]["client-1/sysbench.out"]
     (folder.path / "client-1" / "sysbench.out").unlink()
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
-    assert folder.verify() == ["manifest.json: KeyError: 'client-1/sysbench.out'"]
+    assert_faults("a client left out of the manifest", folder)
     part = folder.path.rename(raw / f"{RUN}.part")
     with pytest.raises(FileNotFoundError):
         run_folder.seal_folder(part, 1)
@@ -195,22 +199,23 @@ def test_nothing_but_plain_files_and_folders_is_a_run(raw: Path):
         "a socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
         "a symbolic link": lambda path: path.symlink_to("/etc/hostname"),
     }
-    names = ("sysbench.out", "plan.json", "evidence.json", "manifest.json", "more")
+    names, odd = ("sysbench.out", "plan.json", "evidence.json", "manifest.json", "more"), []
     for number, (kind, make) in enumerate(kinds.items()):
         for place, name in enumerate(names):
             folder = made(raw, f"{RUN[:-10]}{number}{place:09x}")
             (folder.path / name).unlink(missing_ok=True)
             make(folder.path / name)
-            assert folder.verify() == [f"{name}: it is {kind}; a run folder holds plain files only"]
             with pytest.raises(OSError, match=f"it is {kind}"):
                 folder.text(name)
+            odd.append(folder)
+    assert_faults("no plain files", *odd)
 
 
 def test_a_run_folder_that_is_a_link_is_no_run(raw: Path, tmp_path: Path):
     made(tmp_path / "elsewhere")
     raw.mkdir()
     (raw / RUN).symlink_to(tmp_path / "elsewhere" / RUN)
-    assert RunFolder(raw / RUN).verify() == ["the run folder is a symbolic link; put the folder itself here"]
+    assert_faults("a link to a folder", RunFolder(raw / RUN))
 
 
 def test_a_further_file_that_the_manifest_lists_is_held_against_its_hash(raw: Path):
@@ -221,4 +226,4 @@ def test_a_further_file_that_the_manifest_lists_is_held_against_its_hash(raw: Pa
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
     assert folder.verify() == []
     (folder.path / "turns.parquet").write_bytes(b"PAR2")
-    assert folder.verify() == ["turns.parquet: its bytes are not those of the manifest"]
+    assert_faults("other bytes of a further file", folder)

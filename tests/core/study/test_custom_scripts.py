@@ -9,6 +9,7 @@ from benchbook.core.study import interleaving
 from benchbook.core.study.custom_scripts import CustomScript
 from benchbook.core.util.errors import BenchbookError
 from tests import small
+from tests.goldens import assert_golden_case
 
 
 def script(folder: Path, **modules: str) -> CustomScript:
@@ -30,23 +31,18 @@ def test_modules_beside_it_belong_to_it_and_those_of_sysbench_do_not(tmp_path: P
     assert mine.digests()["a.lua"] == hashlib.sha256(b"local b = require 'b'\r\n").hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('dofile("other.lua")', "mine.lua calls dofile"),
-        ("require(name)", "requires a module whose name is computed"),
-        ('require("a" .. n)', "requires a module whose name is computed"),
-    ],
-)
-def test_what_it_runs_must_be_told_beforehand(text: str, said: str, tmp_path: Path):
+@pytest.mark.parametrize("text", ['dofile("other.lua")', "require(name)", 'require("a" .. n)'])
+def test_what_it_runs_must_be_told_beforehand(text: str, tmp_path: Path):
     mine = script(tmp_path, mine=text)
-    with pytest.raises(BenchbookError, match=said):
+    with pytest.raises(BenchbookError) as refused:
         mine.texts()
+    assert_golden_case("refused_files.txt", f"script: {text}", str(refused.value).replace(f"{tmp_path}/", ""))
 
 
 def test_a_script_that_is_not_there_is_named_with_what_to_do(tmp_path: Path):
-    with pytest.raises(BenchbookError, match=r"workloads\.mine\.script: .*no such file; fetch it"):
+    with pytest.raises(BenchbookError) as refused:
         CustomScript("mine", tmp_path / "gone.lua", {}).texts()
+    assert_golden_case("refused_files.txt", "script: gone", str(refused.value).replace(f"{tmp_path}/", ""))
 
 
 def test_arms_that_share_a_server_get_whole_runs():

@@ -14,6 +14,7 @@ from benchbook.sites.descriptors import haproxy
 from benchbook.sites.engines import mysql, postgresql_dialect
 from benchbook.sites.tidb import status
 from tests import small
+from tests.goldens import assert_golden_case
 from tests.house import tree
 from tests.installed import package
 
@@ -65,22 +66,20 @@ def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("tests.others.no_such:TRAITS", "benchbook.engines: odd of package others: .*uninstall the package"),
-        ("benchbook.sites.descriptors.haproxy:TRAITS", "is no EngineDescriptor of core.study.descriptors"),
-        ("benchbook.sites.descriptors.mariadb:TRAITS", "another EngineDescriptor is named mariadb; rename"),
-    ],
+    "place",
+    ["tests.others.no_such", "benchbook.sites.descriptors.haproxy", "benchbook.sites.descriptors.mariadb"],
 )
-def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value: str, said: str):
-    points = {"benchbook.engines": {"odd": value}}
-    with package(tmp_path, points), pytest.raises(BenchbookError, match=said):
+def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, place: str):
+    points = {"benchbook.engines": {"odd": f"{place}:TRAITS"}}
+    with package(tmp_path, points), pytest.raises(BenchbookError) as refused:
         descriptors.load_engines()
+    assert_golden_case("refused_descriptors.txt", f"in {place}", str(refused.value))
 
 
 def test_the_way_of_access_says_which_proxy_is_needed():
-    with pytest.raises(InputErrors, match=r"engine: mariabd: not installed.*mariadb"):
+    with pytest.raises(InputErrors) as refused:
         descriptors.find_engine("mariabd")
+    assert_golden_case("refused_descriptors.txt", "an engine with a typing mistake", str(refused.value))
     for access in ("direct", "socket", "service"):
         assert descriptors.find_intermediary(access) is None
     for access in ("load_balancer", "haproxy"):
@@ -88,14 +87,16 @@ def test_the_way_of_access_says_which_proxy_is_needed():
 
 
 def test_settings_that_are_not_named_are_refused_with_those_that_are():
-    assert descriptors.allow_only("one", "two")({"two": 1, "odd": 2}) == "odd: not taken; use one, two"
-    assert descriptors.allow_only()({"odd": 2}) == "odd: not taken; remove it"
+    for names in (("one", "two"), ()):
+        said = descriptors.allow_only(*names)({**dict.fromkeys(names, 1), "odd": 2})
+        assert_golden_case("refused_descriptors.txt", f"of {len(names)} settings another", str(said))
     assert descriptors.allow_only("one")({"one": 1}) is None
 
 
 def test_what_is_made_in_a_cluster_must_say_by_what():
-    with pytest.raises(BenchbookError, match=r"haproxy: made with site\.kind: kubernetes"):
+    with pytest.raises(BenchbookError) as refused:
         replace(haproxy.TRAITS, pod=None)
+    assert_golden_case("refused_descriptors.txt", "a proxy without its pod", str(refused.value))
 
 
 def test_what_is_said_is_read_without_any_library_of_a_server():

@@ -18,6 +18,7 @@ from benchbook.core.study.study import StudySpec
 from benchbook.core.util import yaml_file
 from benchbook.core.util.errors import BenchbookError, InputErrors
 from tests import depth
+from tests.goldens import assert_golden_case
 
 TABLE = yaml_file.read_mapping(Path(__file__).parents[2] / "data" / "bad_inputs.yaml").data
 CASES: list[dict[str, Any]] = TABLE["cases"]
@@ -61,27 +62,27 @@ def test_params_name_the_file_of_a_study_wherever_it_lies(root: Path):
     (root / "params.yaml").write_text(TABLE["params"].replace("{good: studies/good.yaml}", "[good]"))
     assert list(load.load_params().studies) == ["good"]
     (root / "params.yaml").write_text(TABLE["params"])
-    said = r"^params\.yaml:1: studies\.good: studies/good\.yaml: .*write studies/pool/good\.yaml$"
-    with pytest.raises(InputErrors, match=said):
+    with pytest.raises(InputErrors) as refused:
         load.load_params()
+    assert_golden_case("refused_files.txt", "params: a study in another folder", str(refused.value))
 
 
 def test_a_study_that_is_called_like_a_folder_of_data_is_refused(root: Path):
     for name in ("record", "engines"):
         (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
-    said = r"studies/record\.yaml: data/record has a meaning of its own; rename"
-    with pytest.raises(InputErrors, match=said):
+    with pytest.raises(InputErrors) as refused:
         load.load_study("record")
+    assert_golden_case("refused_files.txt", "study: called like a folder of data", str(refused.value))
     assert load.load_study("engines").title, "a word of ours elsewhere is a name like any other"
 
 
 def test_two_files_of_one_name_are_refused(root: Path):
     (root / "studies" / "pool").mkdir()
     shutil.copy(root / "studies" / "good.yaml", root / "studies" / "pool")
-    both = "studies/good.yaml and studies/pool/good.yaml have one name; .*: rename or delete one"
     for asked in (load.load_params, lambda: load.load_study("good")):
-        with pytest.raises(InputErrors, match=f"^studies: good: {both}$"):
+        with pytest.raises(InputErrors) as refused:
             asked()
+        assert_golden_case("refused_files.txt", "study: two files of one name", str(refused.value))
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -126,8 +127,9 @@ def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwar
 def test_two_arms_that_set_the_same_are_refused_before_measuring_and_read_as_evidence(root: Path):
     text = TABLE["study"].replace("  proxy: {access: haproxy}", "  proxy: {access: direct, name: another}")
     (root / "studies" / "good.yaml").write_text(text)
-    with pytest.raises(InputErrors, match=r"arms\.proxy: sets the same as direct"):
+    with pytest.raises(InputErrors) as refused:
         load.load_for_measuring("good")
+    assert_golden_case("refused_files.txt", "study: two arms that set the same", str(refused.value))
     assert set(load.load_study("good").arms) == {"direct", "proxy"}
 
 
@@ -151,15 +153,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(root: Path):
     (root / "studies" / "bad.yaml").write_text(text)
     with pytest.raises(InputErrors) as refused:
         load.load_study("bad")
-    assert "claims.0: nobody/nothing: no such claim" in refused.value.errors[-1]
-    assert {tuple(line.split(": ")[:2]) for line in refused.value.errors[:-1]} == {
-        ("studies/bad.yaml:4", "site.port"),
-        ("studies/bad.yaml:13", "dataset.table_size"),
-        ("studies/bad.yaml:17", "treads"),
-        ("studies/bad.yaml:17", "treads.1"),
-        ("studies/bad.yaml:1", "threads"),
-        ("studies/bad.yaml:20", "plan.blocks"),
-    }
+    assert_golden_case("refused_files.txt", "study: many mistakes", str(refused.value))
 
 
 def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
@@ -174,8 +168,7 @@ def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
     (root / "studies" / "bad.yaml").write_text(text)
     with pytest.raises(InputErrors) as refused:
         load.load_study("bad")
-    keys = [line.split(": ")[1] for line in refused.value.errors]
-    assert keys == ["workloads.mine", "arms.proxy_again", "threads", "plan.discard_s"]
+    assert_golden_case("refused_files.txt", "study: many contradictions", str(refused.value))
 
 
 def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(root, capsys):
@@ -188,36 +181,38 @@ def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(root, caps
     assert places == ["params.yaml:5", "studies/bad.yaml:12", "studies/worse.yaml:1"]
     for command in (["plan", "bad"], ["up", "bad"], ["stage", "provision", "bad"]):
         assert cli.main(command) == 2
-        assert capsys.readouterr().err.startswith("studies/bad.yaml:12: dataset.tables: 0: must be >= 1")
+        assert_golden_case("refused_files.txt", "study: on the terminal", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("name", ["nowhere", "../params", "studies/good.yaml", "", ".", "/etc/passwd"])
 def test_a_study_is_a_name_and_never_a_path(name: str, root: Path):
-    near = r"did you mean good\?" if "good" in name else ""
-    with pytest.raises(InputErrors, match=f"{name}: no such study; {near}"):
+    with pytest.raises(InputErrors) as refused:
         load.load_study(name)
+    assert_golden_case("refused_files.txt", f"name: {name!r}", str(refused.value))
 
 
 @pytest.mark.parametrize("name", ["My study", "a;b", "$(id)", "x@y", "--help", "über"])
 def test_a_file_with_an_unusable_name_is_refused(name: str, root: Path):
     (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
-    with pytest.raises(InputErrors, match=r"not a name for a study; rename it, .* [a-z0-9_-]+\.yaml$"):
+    with pytest.raises(InputErrors) as refused:
         load.load_study(name)
+    assert_golden_case("refused_files.txt", f"name of a file: {name!r}", str(refused.value))
 
 
 def test_a_stage_sees_only_what_it_declares(root: Path):
     seen = load.load_study("good", "arms", "threads")
     assert (seen.baseline, seen.threads, seen.deployed("direct_again")) == ("direct", (1, 4), "direct")
-    said = r"reads `dataset` but does not declare it; add it to load\.study"
-    with pytest.raises(BenchbookError, match=said):
+    with pytest.raises(BenchbookError) as refused:
         _ = seen.dataset
+    assert_golden_case("refused_files.txt", "section: not declared", str(refused.value))
     with pytest.raises(BenchbookError, match="reads `aa`"):
         # A property, by the section that it reads.
         _ = seen.twin
     with pytest.raises(BenchbookError, match="reads `limits`"):
         _ = load.load_params("analysis").limits
-    with pytest.raises(BenchbookError, match="four: not a section of StudySpec"):
+    with pytest.raises(BenchbookError) as refused:
         load.load_study("good", "arms", "four")
+    assert_golden_case("refused_files.txt", "section: none of a study", str(refused.value))
     with pytest.raises(AttributeError, match="StudySpec has no five"):
         _ = seen.five
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from benchbook.core.util import numeric_equality
+from tests.goldens import assert_golden
 
 ULP = math.ulp(1.0)
 
@@ -53,10 +54,7 @@ def test_another_value(recorded, here):
 def test_a_difference_is_named_with_its_place_and_both_values():
     recorded = {"findings": [{"n": 5, "label": "higher"}], "title": "x" * 90}
     here = {"findings": [{"n": 5, "label": "not shown"}], "title": "y" * 90}
-    assert list(numeric_equality.diff_documents(recorded, here)) == [
-        'findings[0].label: "higher" recorded, "not shown" here',
-        f'title: "{"x" * 58}… recorded, "{"y" * 58}… here',
-    ]
+    assert_golden("differences.txt", "\n".join([*numeric_equality.diff_documents(recorded, here), ""]))
 
 
 def test_per_cent_with_four_decimals_may_differ_by_one_of_the_fourth_and_by_no_more():
