@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchbook.core.util.grouping import group_by
+
 # The folder of a study that has the settings files and manifests of its arms.
 APPLIED = "applied"
 
@@ -72,7 +74,7 @@ class StudyPaths(_Places):
     @property
     def file(self) -> Path:
         """The study file, in any folder of `studies`; if there is none, in `studies`."""
-        files = study_files(self.base).get(self.name)
+        files = study_files(self.base, self.name).get(self.name)
         return files[0] if files else self.base / "studies" / f"{self.name}.yaml"
 
     @property
@@ -162,14 +164,16 @@ def list_studies() -> list[str]:
     return sorted(study_files())
 
 
-def study_files(base: Path | None = None) -> dict[str, list[Path]]:
-    """Study files below a root's `studies` by name, in no hidden folder; `load` takes one file a name."""
-    folder = (base or find_root()) / "studies"
-    files: dict[str, list[Path]] = {}
-    for path in sorted(folder.rglob("*.yaml")):
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            files.setdefault(path.stem, []).append(path)
-    return files
+def study_files(base: Path | None = None, ending: str = "") -> dict[str, list[Path]]:
+    """Study files below a root's `studies` by name, in no hidden folder; `load` takes one file a name.
+
+    With `ending` only those whose names end so: other paths are then not made, which takes most of the time.
+    """
+    there: list[Path] = []
+    for folder, inner, names in os.walk((base or find_root()) / "studies"):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        there += [Path(folder, name) for name in names if name.endswith(f"{ending}.yaml") and name[0] != "."]
+    return group_by(sorted(there), lambda path: path.stem)
 
 
 @dataclass(frozen=True)
