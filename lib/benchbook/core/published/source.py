@@ -281,9 +281,9 @@ def claim_for_study(loaded: SourceSpec, name: str) -> ClaimSpec:
     for side in ("baseline", "treatment"):
         selector = dict(getattr(claim, side))
         table = selector.pop("table", None)
-        at = dict(loaded.tables[table].at) if isinstance(table, str) else {}
-        if table is not None and not isinstance(table, str):
+        if not isinstance(table, str | None):
             return claim
+        at = dict(loaded.tables[table].at) if table is not None else {}
         for key in ("workload", "threads"):
             place = selector.pop(key, at.pop(key, None))
             if place is not None and common.setdefault(key, place) != place:

@@ -67,15 +67,20 @@ def find_refusals(study: Any) -> Iterator[str]:
             if isinstance(rate, int) and 0 < rate < count:
                 yield f"workloads.{workload}.rate: {rate}: {why}; write {count} or more"
         if is_standby:
-            if study.site.kind == "kubernetes":
-                why = "its proxies lead to one server"
-                yield registry.format_refusal(f"{place}.{SERVERS}", study.site.kind, ("local", "ssh"), why)
-            for workload in study.workloads:
-                if study.script(workload) not in READING_ONLY:
-                    why = f"writes, or may, and the servers of arm {name} don't replicate"
-                    yield f"workloads.{workload}: {why}; write one that only reads"
+            yield from _of_standby(name, study)
         elif arm.servers > 1:
             yield from _of_servers(place, arm)
+
+
+def _of_standby(name: str, study: Any) -> Iterator[str]:
+    """Sites and workloads that do not go with an arm's servers that stand by."""
+    if study.site.kind == "kubernetes":
+        why = "its proxies lead to one server"
+        yield registry.format_refusal(f"arms.{name}.{SERVERS}", study.site.kind, ("local", "ssh"), why)
+    for workload in study.workloads:
+        if study.script(workload) not in READING_ONLY:
+            why = f"writes, or may, and the servers of arm {name} don't replicate"
+            yield f"workloads.{workload}: {why}; write one that only reads"
 
 
 def has_standby(setting: Mapping[str, Any] | None) -> bool:

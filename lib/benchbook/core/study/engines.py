@@ -91,24 +91,28 @@ def find_refusals(study: Any) -> Iterator[str]:
     requests: dict[str, Engine | ArmEngine] = {"engine": engine}
     requests |= {f"arms.{arm}.engine": of.engine for arm, of in study.arms.items() if of.engine is not None}
     for place, item in requests.items():
-        name = item.name or engine.name
         if item.build is not None:
             yield from _of_build(f"{place}.build", item, engine.build, kind)
-        of, dashed = descriptors.find_engine(name), [key for key in item.settings if "-" in key]
-        if dashed and not of.has_items:
-            yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
-        yield from descriptors.find_reserved(place, name, item.settings)
-        if item.name is not None and kind not in of.sites:
-            yield registry.format_refusal(f"{place}.name: {name}", kind, of.sites)
+        yield from _of_item(place, item, item.name or engine.name, kind)
     for name, arm in study.arms.items():
         yield from _of_way(name, arm, (arm.engine and arm.engine.name) or engine.name)
+
+
+def _of_item(place: str, item: Engine | ArmEngine, name: str, kind: str) -> Iterator[str]:
+    """Settings that an engine of this name can't take, and sites that it can't be on."""
+    of, dashed = descriptors.find_engine(name), [key for key in item.settings if "-" in key]
+    if dashed and not of.has_items:
+        yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
+    yield from descriptors.find_reserved(place, name, item.settings)
+    if item.name is not None and kind not in of.sites:
+        yield registry.format_refusal(f"{place}.name: {name}", kind, of.sites)
 
 
 def _of_build(place: str, item: Engine | ArmEngine, base: Build | None, kind: str) -> Iterator[str]:
     """Faults of a commit that is built: another place, another program, a missing key."""
     if kind != "local":
         yield registry.format_refusal(place, kind, ["local"], "servers are built on this machine")
-    if item.binary is not None or item.version is not None or item.cluster is not None:
+    if (item.binary, item.version, item.cluster) != (None, None, None):
         yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
     inputs = [build.model_dump(exclude_none=True) for build in (base, item.build) if build is not None]
     if missing := [key for key in Build.model_fields if not any(key in build for build in inputs)]:

@@ -109,13 +109,9 @@ def find_mistakes(study: Any) -> Iterator[str]:
     """Reasons against turns in a study that asks for them, and keys that only turns allow."""
     plan = study.plan
     if any(choose_order(study, name) == RUNS for name in study.workloads):
-        for key in ("discard_s", "run_s"):
-            if (length := getattr(plan, key)) != int(length):
-                yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
-        if plan.run_s < LEAST_RUN_S:
-            yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
+        yield from _of_whole_runs(plan)
     shortest_ms = least_ms(study)
-    if plan.turn_ms is not None and plan.turn_ms < shortest_ms and shortest_ms > DEFAULT_MS:
+    if plan.turn_ms is not None and max(plan.turn_ms, DEFAULT_MS) < shortest_ms:
         why = max(find_slow(study), key=lambda item: item[1] or 0)[0]
         yield f"plan.turn_ms: {plan.turn_ms}: {why}; write {shortest_ms} or more, or leave it out"
     if plan.order != TURNS:
@@ -124,19 +120,24 @@ def find_mistakes(study: Any) -> Iterator[str]:
         yield f"plan.order: turns: {reason}; write order: runs, or leave it out"
 
 
+def _of_whole_runs(plan: Any) -> Iterator[str]:
+    for key in ("discard_s", "run_s"):
+        if (length := getattr(plan, key)) != int(length):
+            yield f"plan.{key}: {length}: sysbench counts whole seconds; write a whole number"
+    if plan.run_s < LEAST_RUN_S:
+        yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
+
+
 def _of_site(study: Any) -> Iterator[str]:
     kind = study.site.kind
     if kind == "kubernetes":
         yield from _of_cluster(study)
     elif kind == "existing":
         # Nobody stops a server that others run: it would go on in the turns of others.
-        for name in sorted(registry.engine_names(study)):
-            if descriptors.find_engine(name).has_own_work:
-                yield f"engine.name: {name}: its own work goes on after it has answered"
-        for name in study.workloads:
-            if study.script(name) in sysbench_workloads.WRITING:
-                late = "what a server flushes and purges late falls into the turns of others"
-                yield f"workloads.{name}: {late}"
+        for name in _engines_with("has_own_work", study):
+            yield f"engine.name: {name}: its own work goes on after it has answered"
+        for name in _writing_workloads(study):
+            yield f"workloads.{name}: what a server flushes and purges late falls into the turns of others"
     elif kind != "local":
         yield f"site.kind: {kind}: turns are taken by clients on this machine or in the load pod of a cluster"
     if study.plan.run_s > LONGEST_RUN_S:
@@ -160,17 +161,19 @@ def _of_cluster(study: Any) -> Iterator[str]:
     if descriptors.find_engine(study.engine.name).has_own_work:
         why = f"{unstopped}, so its own work would go on in the turns of others"
         yield f"engine.name: {study.engine.name}: {why}"
-    places = []
-    for name, arm in study.arms.items():
-        if arm.access == descriptors.LOAD_BALANCER:
-            yield f"arms.{name}.access: load_balancer: its client is outside the cluster, and others are not"
-        places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
-        if places[-1] != places[0]:
-            yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
+    yield from _of_clients(study.arms)
     late = "so what one arm's server flushes and purges late would be paid for in the turns of others"
-    for name in study.workloads if _has_separate_servers(study) else ():
-        if study.script(name) in sysbench_workloads.WRITING:
-            yield f"workloads.{name}: {unstopped}, {late}"
+    for name in _writing_workloads(study) if _has_separate_servers(study) else ():
+        yield f"workloads.{name}: {unstopped}, {late}"
+
+
+def _of_clients(arms: Mapping[str, Any]) -> Iterator[str]:
+    places = {name: arm.placement and arm.placement.nodes.get("client") for name, arm in arms.items()}
+    for name, place in places.items():
+        if arms[name].access == descriptors.LOAD_BALANCER:
+            yield f"arms.{name}.access: load_balancer: its client is outside the cluster, and others are not"
+        if place != next(iter(places.values())):
+            yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
 
 
 QUOTA_MS, WEIGHT_MS, SESSIONS_MS = 500, 200, 100
@@ -183,51 +186,46 @@ DELAYS = 100
 """Times that a turn is longer than the way there and back: a request on its way comes nearer meanwhile."""
 
 
-def find_slow(study: Any) -> Iterator[tuple[str, int | None]]:
-    """Work that goes on by the clock in an arm's pause, and the ms of a turn; of such a turn
-    that is less than a per cent; None where there are none."""
-    has_own_work = any(descriptors.find_engine(name).has_own_work for name in registry.engine_names(study))
-    is_here = study.site.kind == "local" and not has_own_work
+def find_slow(study: Any) -> list[tuple[str, int | None]]:
+    """Work that goes on by the clock in an arm's pause, and the ms of a turn of which it is less than a per
+    cent; None where no turn is long enough."""
+    slow: list[tuple[str, int | None]] = []
     for name, arm in study.arms.items():
         for part, cpu in arm.cpu.items():
             if cpu.quota is not None:
                 why = f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still"
-                yield why, QUOTA_MS if is_here and cpu.quota >= LEAST_QUOTA else None
+                slow.append((why, QUOTA_MS if cpu.quota >= LEAST_QUOTA else None))
         if arm.qos != "none":
             why = f"arms.{name}.qos: a control group's weight is paid back after the arm has stood still"
-            yield why, WEIGHT_MS if is_here else None
+            slow.append((why, WEIGHT_MS))
         if arm.neighbour is not None:
-            yield f"arms.{name}.neighbour: it stands still with its arm", WEIGHT_MS if is_here else None
+            slow.append((f"arms.{name}.neighbour: it stands still with its arm", WEIGHT_MS))
         if arm.zones is not None:
-            length = max(SESSIONS_MS, math.ceil(2 * DELAYS * arm.zones.latency_ms))
-            is_short = is_here and length <= LADDER_MS[-1]
             why = "distance is waiting for a clock, which goes on while the arm stands still"
-            yield f"arms.{name}.zones: {why}", length if is_short else None
-    is_apart = study.site.kind != "existing" and _has_separate_servers(study)
-    for engine in registry.engine_names(study):
-        if is_apart and descriptors.find_engine(engine).has_backends:
-            why = f"engine.name: {engine}: it begins a process for each session, and all must stand still"
-            yield why, SESSIONS_MS if is_here else None
+            length = max(SESSIONS_MS, math.ceil(2 * DELAYS * arm.zones.latency_ms))
+            slow.append((f"arms.{name}.zones: {why}", length if length <= LADDER_MS[-1] else None))
+    if study.site.kind != "existing" and _has_separate_servers(study):
+        why = "it begins a process for each session, and all must stand still"
+        forking = _engines_with("has_backends", study)
+        slow += [(f"engine.name: {name}: {why}", SESSIONS_MS) for name in forking]
+    is_here = study.site.kind == "local" and not _engines_with("has_own_work", study)
+    return slow if is_here else [(text, None) for text, _ in slow]
 
 
 def _of_arms(study: Any) -> Iterator[str]:
     for name, arm in study.arms.items():
         if (proxy := descriptors.find_intermediary(arm.access)) is not None and proxy.has_children:
             yield f"arms.{name}.access: {arm.access}: processes that it starts go on in the turns of others"
-        for key in ("clients", "servers"):
-            if getattr(arm, key) > 1:
-                yield f"arms.{name}.{key}: several {key} begin together as one run, which turns don't arrange"
-        for key, why in _REFUSED.items():
-            if getattr(arm, key) not in (None, False):
-                yield f"arms.{name}.{key}: {why}"
+        yield from (f"arms.{name}.{key}: {why}" for key, why in _REFUSED.items() if key in arm.setting)
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
-    for name in registry.engine_names(study):
-        if descriptors.find_engine(name).has_own_work and _is_sharing_possible(study):
-            yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
+    for name in _engines_with("has_own_work", study) if _is_sharing_possible(study) else ():
+        yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
 
 
 _REFUSED = {
+    "clients": "several clients begin together as one run, which turns don't arrange",
+    "servers": "several servers begin together as one run, which turns don't arrange",
     "event": "what is ended and started again takes its second of the others, too",
     "load": "its connections go on while the arm stands still",
     "capture": "the proxy writes on while the arm stands still",
@@ -245,6 +243,16 @@ def _of_workload(study: Any, workload: str) -> Iterator[str]:
         yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
     if study.script(workload) in sysbench_workloads.GROWING:
         yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
+
+
+def _engines_with(trait: str, study: Any) -> list[str]:
+    """Engines of a study that say a trait of themselves, by a key of their descriptors."""
+    names = sorted(registry.engine_names(study))
+    return [name for name in names if getattr(descriptors.find_engine(name), trait)]
+
+
+def _writing_workloads(study: Any) -> list[str]:
+    return [name for name in study.workloads if study.script(name) in sysbench_workloads.WRITING]
 
 
 def _is_sharing_possible(study: Any) -> bool:

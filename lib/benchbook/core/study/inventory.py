@@ -160,7 +160,7 @@ def read_hosts(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, T
         raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
     hosts = {}
     for name, machine in inventory.hosts.items():
-        inputs = dict(inventory.defaults) | {key: value for key, value in machine if value is not None}
+        inputs = dict(inventory.defaults) | machine.model_dump(exclude_none=True)
         inputs["programs"] = (inventory.defaults.programs or {}) | (machine.programs or {})
         hosts[name] = _build_target(inventory, name, inputs, path.parent)
     return hosts

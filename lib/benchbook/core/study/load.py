@@ -82,16 +82,7 @@ def _validate_study(document: yaml_file.YamlDocument) -> StudySpec:
 
 def _unknown_claims(document: yaml_file.YamlDocument) -> Iterator[str]:
     """Yield the claims of a file, whatever else is wrong with it, that no source makes."""
-    listed, arms = {"claims": document.data.get("claims")}, document.data.get("arms")
-    for name, arm in arms.items() if isinstance(arms, dict) else ():
-        listed |= {f"arms.{name}.illustrates": arm.get("illustrates")} if isinstance(arm, dict) else {}
-    named = {
-        f"{place}.{index}": item
-        for place, claims in listed.items()
-        for index, item in enumerate(claims if isinstance(claims, list) else ())
-        if isinstance(item, str)
-    }
-    if not named:
+    if not (named := _claims_in(document)):
         return
     requests = {claim.partition("/")[0] for claim in named.values()} & set(source_files.source_names())
     claim_ids = source_files.claim_ids(*requests) if requests else []
@@ -100,6 +91,19 @@ def _unknown_claims(document: yaml_file.YamlDocument) -> Iterator[str]:
     for place, claim in named.items():
         if claim not in claim_ids:
             yield locate_error(document, f"{place}: {claim}: no such claim; {did_you_mean(claim, claim_ids)}")
+
+
+def _claims_in(document: yaml_file.YamlDocument) -> dict[str, str]:
+    """Claims that a file names, by their place in it."""
+    listed, arms = {"claims": document.data.get("claims")}, document.data.get("arms")
+    for name, arm in arms.items() if isinstance(arms, dict) else ():
+        listed |= {f"arms.{name}.illustrates": arm.get("illustrates")} if isinstance(arm, dict) else {}
+    return {
+        f"{place}.{index}": item
+        for place, claims in listed.items()
+        for index, item in enumerate(claims if isinstance(claims, list) else ())
+        if isinstance(item, str)
+    }
 
 
 def load_params(*sections: str) -> Params:

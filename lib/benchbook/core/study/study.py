@@ -113,17 +113,21 @@ class StudySpec(Model):
             raise ValueError("\n".join(conflicts))
         return self
 
-    def _pair(self) -> Iterator[str]:
-        """Names in the A/A pair that the study lacks."""
+    def _absent(self) -> Iterator[str]:
+        """Names in the A/A pair and the ladder that the study lacks."""
         twin = self.aa or sections.TwinArm()
-        for name in twin.workloads or ():
-            if name not in self.workloads:
-                remedy = did_you_mean(name, self.workloads)
-                yield f"aa.workloads: {name}: not a workload of this study; {remedy}"
-        for level in twin.threads or ():
-            if level not in self.threads:
-                remedy = f"use one of {list(self.threads)}"
-                yield f"aa.threads: {level}: not a thread level of this study; {remedy}"
+        for place, named, kind, known in (
+            ("aa.workloads", twin.workloads, "a workload", self.workloads),
+            ("aa.threads", twin.threads, "a thread level", self.threads),
+            ("plan.ladder", self.plan.ladder, "an arm", self.arms),
+        ):
+            for name in [name for name in named or () if name not in known]:
+                remedy = (
+                    did_you_mean(name, map(str, known))
+                    if isinstance(name, str)
+                    else f"use one of {list(known)}"
+                )
+                yield f"{place}: {name}: not {kind} of this study; {remedy}"
 
     def _connections(self) -> Iterator[str]:
         """Keys that ask for more connections than the server allows."""
@@ -155,10 +159,7 @@ class StudySpec(Model):
         yield from registry.find_mistakes(self.site.kind, self.arms)
         for room in (engines, study_cluster, study_kubernetes, study_hosts, client_sharding, custom_scripts):
             yield from room.find_refusals(self)
-        yield from self._pair()
-        for name in self.plan.ladder or ():
-            if name not in self.arms:
-                yield f"plan.ladder: {name}: not an arm of this study; {did_you_mean(name, self.arms)}"
+        yield from self._absent()
         runs = len(self.arms) * len(self.workloads) * len(self.threads) * self.plan.blocks
         hours, budget = runs * (self.plan.discard_s + self.plan.run_s) / 3600, self.plan.budget_minutes
         if hours * 60 > budget:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchbook.core.study import descriptors, registry
+from benchbook.core.study import descriptors, registry, study_base
 from benchbook.core.study.study_base import Model, Name, check_names, known_names, require_distinct
 from benchbook.core.study.study_cluster import ArmCluster, ArmEvent
 from benchbook.core.study.study_hosts import ArmAddress, HostProxy, Numa, PartSettings
@@ -228,14 +228,10 @@ def without_presentation(arms: Any, keys: Sequence[str] = PRESENTATION) -> Any:
 
 def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
     """Conflicts between arms, each as `path.to.key: fault; remedy`."""
-    for name, arm in arms.items():
-        same = [text for text, other in arms.items() if text != name and arm.name in (text, other.name)]
-        if arm.name is not None and same:
-            yield f"arms.{name}.name: {arm.name}: what arm {same[0]} is called; write another name"
-    without = [name for name, arm in arms.items() if arm.zones is None]
-    if without and len(without) < len(arms):
+    yield from _find_same_names(arms)
+    if name := study_base.find_lacking({name: arm.zones for name, arm in arms.items()}):
         why = "another arm has the hop, so the hop itself would be compared"
-        yield f"arms.{without[0]}.zones: null: {why}; write {{latency_ms: 0}}"
+        yield f"arms.{name}.zones: null: {why}; write {{latency_ms: 0}}"
     on_host = {name: arm for name, arm in arms.items() if arm.network == "host"}
     everywhere, there = ("all arms", arms), ("all arms on the host network", on_host)
     for key, (whose, those) in {"swappiness": everywhere, "somaxconn": there, "syncookies": there}.items():
@@ -244,3 +240,10 @@ def find_conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
         if name := next((name for name, value in values.items() if value != first), ""):
             why = f"the machine has one value for {whose} and another asks for {first}"
             yield f"arms.{name}.kernel.{key}: {values[name]}: {why}; write the same in all of them"
+
+
+def _find_same_names(arms: Mapping[str, Arm]) -> Iterator[str]:
+    for name, arm in arms.items():
+        same = [text for text, other in arms.items() if text != name and arm.name in (text, other.name)]
+        if arm.name is not None and same:
+            yield f"arms.{name}.name: {arm.name}: what arm {same[0]} is called; write another name"

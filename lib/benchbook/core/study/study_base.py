@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -62,11 +62,10 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
         if not issubclass(kind, Described) or kind.__module__ == __name__:
             continue
         body = _class_bodies(inspect.getsourcefile(kind) or "")[kind.__name__]
-        for field, text in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                constant = text.value if isinstance(text, ast.Expr) else None
-                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
-                    results[field.target.id] = inspect.cleandoc(constant.value)
+        for pair in pairwise(body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    results[name] = inspect.cleandoc(text)
     return {name: text for name, text in results.items() if name in model.model_fields}
 
 
@@ -92,6 +91,12 @@ def check_names(kind: str, names: Callable[[], Iterable[str]], otherwise: str = 
         return value
 
     return AfterValidator(check)
+
+
+def find_lacking(values: Mapping[str, Any]) -> str:
+    """The first name without a value, if another has one; else an empty text."""
+    without = [name for name, value in values.items() if value is None]
+    return without[0] if 0 < len(without) < len(values) else ""
 
 
 def require_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

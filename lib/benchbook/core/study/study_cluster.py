@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from benchbook.core.study import descriptors, registry
-from benchbook.core.study.study_base import Model, Scalar
+from benchbook.core.study.study_base import Model, Scalar, find_lacking
 from benchbook.core.study.study_hosts import Item
 
 # Where `engine.version` of a study must begin for the parts of a cluster to be had.
@@ -137,10 +137,9 @@ def _check_zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
         for name, arm in arms.items()
         for changed in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
     }
-    without = [name for name, value in zones_ms.items() if value is None]
-    if without and len(without) < len(zones_ms):
+    if name := find_lacking(zones_ms):
         why = "another arm has zones, so the hops themselves would be compared"
-        yield f"arms.{without[0]}.engine.cluster.zones_ms: null: {why}; write 0"
+        yield f"arms.{name}.engine.cluster.zones_ms: null: {why}; write 0"
 
 
 def find_refusals(study: Any) -> Iterator[str]:
@@ -150,34 +149,42 @@ def find_refusals(study: Any) -> Iterator[str]:
         yield from _of_engine(study.site.kind, engine)
         yield from _check_zones(engine, study.arms)
     for name, arm in study.arms.items():
-        place, setting = f"arms.{name}.engine", arm.engine
-        cluster: Cluster | None = engine.cluster
-        if setting is not None and setting.cluster is not None:
-            if cluster is None:
-                yield f"{place}.cluster: changes a cluster, and engine.cluster is missing; write it there"
-                continue
-            try:
-                cluster = Cluster(**setting.cluster.on(cluster))
-            except ValueError as error:
-                yield f"{place}.cluster.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
-                continue
-        if arm.event is not None:
-            yield from _of_arm_event(name, arm, study)
+        yield from _of_arm(name, arm, study)
+
+
+def _of_arm(name: str, arm: Any, study: Any) -> Iterator[str]:
+    place, cluster = f"arms.{name}.engine.cluster", study.engine.cluster
+    if arm.engine is not None and arm.engine.cluster is not None:
         if cluster is None:
-            continue
-        if setting is not None and any((setting.name, setting.version, setting.binary)):
-            remedy = "leave name, version and binary to the study"
-            yield f"{place}: another engine beside engine.cluster; {remedy}"
-        yield from _find_reserved(f"{place}.cluster", cluster)
-        able = [registry.DIRECT, *(text for text, of in descriptors.load_proxies().items() if of.spreads)]
-        if arm.access not in able:
-            remedy = f"write {' or '.join(able)}"
-            yield f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; {remedy}"
-        for key in ("network", "qos", "kernel", "zones", "servers"):
-            if getattr(arm, key) != type(arm).model_fields[key].default:
-                yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
-        if cluster.event is not None:
-            yield from _of_event(name, cluster, cluster.event, study)
+            yield f"{place}: changes a cluster, and engine.cluster is missing; write it there"
+            return
+        try:
+            cluster = Cluster(**arm.engine.cluster.on(cluster))
+        except ValueError as error:
+            yield f"{place}.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
+            return
+    if arm.event is not None:
+        yield from _of_arm_event(name, arm, study)
+    if cluster is not None:
+        yield from _of_arm_cluster(name, arm, cluster, study)
+
+
+def _of_arm_cluster(name: str, arm: Any, cluster: Cluster, study: Any) -> Iterator[str]:
+    """Keys of an arm that its cluster can't serve."""
+    setting = arm.engine
+    if setting is not None and any((setting.name, setting.version, setting.binary)):
+        remedy = "leave name, version and binary to the study"
+        yield f"arms.{name}.engine: another engine beside engine.cluster; {remedy}"
+    yield from _find_reserved(f"arms.{name}.engine.cluster", cluster)
+    able = [registry.DIRECT, *(text for text, of in descriptors.load_proxies().items() if of.spreads)]
+    if arm.access not in able:
+        remedy = f"write {' or '.join(able)}"
+        yield f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; {remedy}"
+    for key in ("network", "qos", "kernel", "zones", "servers"):
+        if key in arm.setting:
+            yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
+    if cluster.event is not None:
+        yield from _of_event(name, cluster, cluster.event, study)
 
 
 def _of_engine(kind: str, engine: Any) -> Iterator[str]:

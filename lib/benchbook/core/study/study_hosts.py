@@ -100,9 +100,18 @@ ON_HOSTS = f"remove it, or {registry.format_remedy(('ssh',))}"
 
 def find_refusals(study: Any) -> Iterator[str]:
     """Keys that hosts or an endpoint can't serve, as `path.to.key: fault; ...`."""
-    kind, tls, engine = study.site.kind, study.site.tls, study.engine
-    tiup: Tiup | None = study.site.tiup
-    has_parts = tiup is not None or getattr(study.site.kubernetes, "tidb", None) is not None
+    site, engine = study.site, study.engine
+    yield from _of_site(site, engine)
+    for name, arm in study.arms.items():
+        yield from (f"arms.{name}.{text}" for text in (*_of_parts(arm, site), *_of_arm(arm, site)))
+        if site.tiup is not None:
+            yield from _of_tiup(name, arm, site.tiup, engine)
+    yield from _of_endpoint(study)
+
+
+def _of_site(site: Any, engine: Any) -> Iterator[str]:
+    """Encryption and `tiup` where the site or the engine has none."""
+    kind, tls, tiup = site.kind, site.tls, site.tiup
     if kind != "ssh":
         if tiup is not None:
             yield registry.format_refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
@@ -113,26 +122,24 @@ def find_refusals(study: Any) -> Iterator[str]:
         yield f"site.tls: {tls}: made for {able} only, and engine.name is {engine.name}; remove it"
     elif tiup is not None and "tiup" not in descriptors.find_engine(engine.name).clusters_by:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
-    for name, arm in study.arms.items():
-        has_cluster = has_parts or "parts" not in registry.MAKES[kind]
-        texts = _of_arm(arm, kind, has_cluster, is_bound=tiup is not None or kind != "ssh", tls=tls)
-        yield from (f"arms.{name}.{text}" for text in texts)
-        if tiup is not None:
-            yield from _of_tiup(name, arm, tiup, engine)
-    yield from _of_endpoint(study)
 
 
-def _of_arm(arm: Any, kind: str, has_cluster: bool, is_bound: bool, tls: str) -> Iterator[str]:
-    """Keys of an arm that its site does not serve: parts of a cluster, binding, encryption, proxy, hosts."""
-    proxy = descriptors.load_proxies().get(arm.access)
-    if arm.parts is not None and not has_cluster:
+def _of_parts(arm: Any, site: Any) -> Iterator[str]:
+    """Settings and nodes of the parts of a cluster that the site could make and does not."""
+    has_parts = site.tiup is not None or getattr(site.kubernetes, "tidb", None) is not None
+    if arm.parts is not None and not has_parts and "parts" in registry.MAKES[site.kind]:
         yield "parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or remove it"
-    if arm.numa is not None and not is_bound:
+    if arm.numa is not None and site.tiup is None and site.kind == "ssh":
         yield "numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
-    if tls != "off" and proxy is not None and not proxy.relays_tls:
+
+
+def _of_arm(arm: Any, site: Any) -> Iterator[str]:
+    """Keys of an arm that its site does not serve: encryption, proxy, hosts."""
+    proxy = descriptors.load_proxies().get(arm.access)
+    if site.tls != "off" and proxy is not None and not proxy.relays_tls:
         yield f"access: {arm.access}: has no certificate of ours; write direct"
-    if arm.proxy is not None and "proxy" in registry.MAKES[kind]:
-        yield from _of_proxy(arm, proxy, kind)
+    if arm.proxy is not None and "proxy" in registry.MAKES[site.kind]:
+        yield from _of_proxy(arm, proxy, site.kind)
     for part in arm.hosts:
         if (number := part.removeprefix("client")).isdigit() and int(number) > arm.clients:
             yield f"hosts.{part}: the arm has {arm.clients} clients; write clients: {number}"
@@ -160,8 +167,8 @@ def _of_tiup(name: str, arm: Any, tiup: Tiup, engine: Any) -> Iterator[str]:
 
 def _of_endpoint(study: Any) -> Iterator[str]:
     kind, engine = study.site.kind, study.engine
-    existing: Existing | None = study.site.existing
-    if (kind == "existing") != (existing is not None):
+    tls = getattr(study.site.existing, "tls", "off")
+    if (kind == "existing") != (study.site.existing is not None):
         yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
     if kind != "existing":
         return
@@ -170,9 +177,8 @@ def _of_endpoint(study: Any) -> Iterator[str]:
         if item.binary is not None:
             yield f"{place}.binary: names a program, and the server is started by others; remove it"
         is_mysql = descriptors.find_engine(item.name or engine.name).driver == descriptors.MYSQL
-        if existing is not None and existing.tls != "off" and not is_mysql:
-            what = f"site.existing.tls: {existing.tls}"
-            yield f"{what}: not supported with {place}.name: {item.name}; write off"
+        if tls != "off" and not is_mysql:
+            yield f"site.existing.tls: {tls}: not supported with {place}.name: {item.name}; write off"
 
 
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"

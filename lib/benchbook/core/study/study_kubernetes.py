@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -195,7 +196,7 @@ def find_refusals(study: Any) -> Iterator[str]:
         return
     here: Kubernetes = study.site.kubernetes or Kubernetes()
     for name, arm in study.arms.items():
-        for text in (*_of_resources(arm, here), *_of_client(arm, here)):
+        for text in (*_of_guaranteed(arm, here), *_of_resources(arm), *_of_client(arm, here)):
             yield f"arms.{name}.{text}"
     in_server = here.client_in == "server"
     if in_server and here.tidb is not None:
@@ -207,21 +208,27 @@ def find_refusals(study: Any) -> Iterator[str]:
         yield from _find_crowded(here, here.tidb, here.gke, study.arms)
 
 
-def _of_resources(arm: Any, here: Kubernetes) -> Iterator[str]:
-    """Cores and memory of an arm that its pods can't have."""
-    server = arm.cpu.get("server")
-    cores = (server.quota if server is not None else None) or here.server.cpu
-    is_guaranteed = arm.qos == "guaranteed"
-    if is_guaranteed and not (cores and here.server.memory_mib):
+def _of_guaranteed(arm: Any, here: Kubernetes) -> Iterator[str]:
+    """Cores and memory that a guaranteed arm's pod can't have."""
+    if arm.qos != "guaranteed":
+        return
+    cores = getattr(arm.cpu.get("server"), "quota", None) or here.server.cpu or 0
+    if not (cores and here.server.memory_mib):
         remedy = "write cpu and memory_mib under site.kubernetes.server"
         yield f"qos: guaranteed: its cores and memory are missing; {remedy}"
-    if arm.resources is not None and (arm.qos != "none" or server is not None):
-        yield "resources: said by qos or cpu.server, too; write one of them"
-    if here.cpu_manager == "static" and is_guaranteed and cores and cores % 1:
+    if here.cpu_manager == "static" and cores % 1:
         why = "a static CPU manager gives whole cores alone, and this server would share its own"
         yield f"qos: guaranteed: {cores:g} cores: {why}; write a whole number, or cpu_manager: none"
-    for what in ("cpu", "memory_mib") if arm.resources is not None else ():
-        least, most = getattr(arm.resources.requests, what), getattr(arm.resources.limits, what)
+
+
+def _of_resources(arm: Any) -> Iterator[str]:
+    """Requests and limits of an arm that its pod can't have."""
+    if arm.resources is None:
+        return
+    if arm.qos != "none" or "server" in arm.cpu:
+        yield "resources: said by qos or cpu.server, too; write one of them"
+    for what, least in arm.resources.requests:
+        most = getattr(arm.resources.limits, what)
         if least and most and least > most:
             yield f"resources.requests.{what}: {least:g}: above the limit; write {most:g} or less"
 
@@ -249,7 +256,7 @@ def _find_crowded(
     since both want the same ports.
     """
     roles: dict[Role, TidbPart] = {"pd": tidb.pd, "tikv": tidb.tikv, "server": tidb.tidb}
-    taken: dict[tuple[str, str], dict[str, int]] = {}
+    taken: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for name, arm in arms.items():
         placed = kubernetes.nodes_of(arm)
         cluster = repr((arm.network, arm.qos, arm.cpu.get("server"), arm.parts, sorted(
@@ -260,8 +267,8 @@ def _find_crowded(
             if pool not in gke.pools:
                 continue
             nodes = gke.pools[pool].nodes * len(gke.pools[pool].zones or gke.zones)
-            others = taken.setdefault((pool, role), {})
-            beside = sum(count for other, count in others.items() if other != cluster)
+            others = taken[pool, role]
+            beside = others.total() - others[cluster]
             wanted = part.replicas + (beside if arm.network == "host" else 0)
             if wanted > nodes:
                 why = f"pool {pool} has {nodes} nodes and {wanted} pods need one each"

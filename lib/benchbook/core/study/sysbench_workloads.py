@@ -105,7 +105,7 @@ def find_transaction(planned: PlannedRun) -> Transaction | None:
     tables = planned.tables if script.is_per_table else 1
     return Transaction(
         reads=counters[READING],
-        writes=sum(count for name, count in counters.items() if name != READING),
+        writes=counters.total() - counters[READING],
         other=2 if has_transaction else 0,
         counters=dict(counters),
         fewest_rows=fewest,

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from benchbook.core.study.params import Params
 from benchbook.core.util.errors import InputErrors, did_you_mean
@@ -47,11 +48,7 @@ def _explain_errors(
 ) -> dict[Path, str]:
     lines: dict[Path, str] = {}
     for item in error.errors(include_url=False):
-        value, kind = item["input"], item["type"]
-        path = tuple(part for part in item["loc"] if part != "[key]")
-        # A union names its branch as the last part of the path; people know only the key.
-        while path and path not in document.lines and kind not in ("extra_forbidden", "missing"):
-            path = path[:-1]
+        value, kind, path = item["input"], item["type"], _find_key(document, item)
         # A list with a wrong item is also too short for pydantic, which counts only the right ones.
         if kind == "too_short" and len(value) >= item["ctx"]["min_length"]:
             continue
@@ -59,11 +56,19 @@ def _explain_errors(
         if path in document.ambiguous and not (isinstance(value, str) and value.isalpha()):
             continue
         if kind == "value_error" and not path:
-            message = str(item["ctx"]["error"]).splitlines()
-            lines |= {(text,): locate_error(document, text) for text in message}
+            for text in str(item["ctx"]["error"]).splitlines():
+                lines[text,] = locate_error(document, text)
         else:
             lines.setdefault(path or item["loc"], document.at(path, _explain_error(schema, path, item)))
     return lines
+
+
+def _find_key(document: YamlDocument, error: ErrorDetails) -> Path:
+    path = tuple(part for part in error["loc"] if part != "[key]")
+    # A union names its branch as the last part of the path; people know only the key.
+    while path and path not in document.lines and error["type"] not in ("extra_forbidden", "missing"):
+        path = path[:-1]
+    return path
 
 
 def locate_error(document: YamlDocument, text: str) -> str:
@@ -94,7 +99,7 @@ def _explain_error(schema: dict[str, Any], path: Path, error: Mapping[str, Any])
     if kind == "string_pattern_mismatch" and error["loc"][-1] == "[key]":
         return "not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
     message = repr(list(value) if isinstance(value, tuple) else value)[:80]
-    wrong = WRONG[kind].format(**error.get("ctx", {}), write=write) if kind in WRONG else error["msg"]
+    wrong = WRONG.get(kind, "{msg}").format(**error.get("ctx", {}), write=write, msg=error["msg"])
     # The keys of a mapping are in the file; the text says which of them is wrong.
     return wrong if isinstance(value, dict) else f"{message}: {wrong}"
 
