@@ -44,7 +44,7 @@ def blank_wording(kind: Any, document: Any) -> Any:
         return [blank_wording(kind, item) for item in document]
     if not isinstance(document, dict) or (model := _model_in(kind)) is None:
         return document
-    if dict in {get_origin(part) for part in (kind, *get_args(kind))}:
+    if dict in [*map(get_origin, (kind, *get_args(kind)))]:
         return {key: blank_wording(model, item) for key, item in document.items()}
     blanked = {}
     for key, value in document.items():

@@ -92,15 +92,15 @@ def describe_design(study: StudySpec, arms: Arms, methods: Mapping[str, int]) ->
 def methods_used(study: StudySpec, orders: set[str]) -> list[str]:
     """Names of the methods that a study's sessions use; `orders` has those of its runs."""
     arms = study.arms.values()
-    data = [arm.data.prewarm for arm in arms if arm.data and arm.data.prewarm is not None]
+    of_machine = arms if study.site.kind == "local" else ()
+    prewarmed = [study.warm_up.prewarm, *(arm.data.prewarm for arm in arms if arm.data)]
     is_met = {
         "turns": interleaving.TURNS in orders,
         "runs": interleaving.RUNS in orders,
-        "pod": study.site.kind == "local" and any(arm.network == "pod" for arm in arms),
+        "pod": any(arm.network == "pod" for arm in of_machine),
         "zones": any(arm.zones is not None for arm in arms),
-        "quota": study.site.kind == "local"
-        and any(cpu.quota is not None for arm in arms for cpu in arm.cpu.values()),
-        "cold": not all([study.warm_up.prewarm, *data]),
+        "quota": any(cpu.quota is not None for arm in of_machine for cpu in arm.cpu.values()),
+        "cold": False in prewarmed,
         "cluster": study.engine.cluster is not None,
         study.site.kind: True,
     }
@@ -125,19 +125,27 @@ def describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) ->
     before, after = (_join_rates(dict(_flatten_tree(each))) for each in (first, second))
     orders = [_format_orders(values) for values in (before, after)]
     differences = [" against ".join(orders)] if orders[0] != orders[1] else []
-    for key, pair in numeric_equality.diff_mappings(before, after).items():
-        section, _, name = key.partition(".")
-        if section == "methods" and name not in _METHODS:
-            values = ["yes" if value else "no" for value in pair]
-            differences.append(f"{name}: {' against '.join(values)}")
-        elif section != "methods":
-            unit = _KNOWN_AS.get(key, ("", ""))[1]
-            absent = "none" if section == "versions" else "default"
-            values = [absent if value is None else _format_value(value) + unit for value in pair]
-            differences.append(f"{_name_key(key)}: {' against '.join(values)}")
-        elif name not in _ORDERS and (name in LATER or None not in pair):
-            differences.append(" against ".join(_METHODS[name][(value or 1) - 1] for value in pair))
-    return differences
+    pairs = numeric_equality.diff_mappings(before, after).items()
+    return [*differences, *filter(None, (_describe_difference(key, pair) for key, pair in pairs))]
+
+
+def _describe_difference(key: str, pair: tuple[Any, Any]) -> str:
+    """Both values of a key in words; empty for orders, and for methods that only one of the designs has."""
+    section, _, name = key.partition(".")
+    if section == "methods":
+        return _describe_methods(name, pair)
+    unit = _KNOWN_AS.get(key, ("", ""))[1]
+    absent = "none" if section == "versions" else "default"
+    values = [absent if value is None else _format_value(value) + unit for value in pair]
+    return f"{_name_key(key)}: {' against '.join(values)}"
+
+
+def _describe_methods(name: str, pair: tuple[Any, Any]) -> str:
+    if name not in _METHODS:
+        return f"{name}: {' against '.join('yes' if value else 'no' for value in pair)}"
+    if name in _ORDERS or (None in pair and name not in LATER):
+        return ""
+    return " against ".join(_METHODS[name][(value or 1) - 1] for value in pair)
 
 
 def _format_orders(design: Mapping[str, Any]) -> str:

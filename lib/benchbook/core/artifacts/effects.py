@@ -61,12 +61,8 @@ def _build_rows(index: record.Index, name: str) -> Iterator[dict[str, Any]]:
     present = index.newest(name).entry.design
     for session in index.sessions(name):
         entry, findings = session.entry, session.pooled_results.findings
-        of_session: dict[str, Any] = {
-            "session": session.id,
-            "measured": entry.measured,
-            "design": entry.design,
-        }
-        of_session |= {"processor": entry.machine.processor_model}
+        of_session: dict[str, Any] = {"session": session.id, "processor": entry.machine.processor_model}
+        of_session |= {key: getattr(entry, key) for key in ("measured", "design")}
         of_session |= {key: getattr(entry.machine, key) for key in OF_MACHINE}
         for finding in findings.everything:
             superseded, arms = entry.superseded, {finding.treatment, finding.baseline}

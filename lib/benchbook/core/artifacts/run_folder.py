@@ -137,16 +137,19 @@ class RunFolder:
             problems.append(f"{MANIFEST}: format {manifest.format}, this version reads {FORMAT}")
         if manifest.run_id != run_of(self.name):
             problems.append(f"{MANIFEST}: it is the folder of {manifest.run_id}")
+        return [*problems, *self._find_changes(recorded, there)]
+
+    def _find_changes(self, recorded: Mapping[str, Listed], there: Mapping[str, str | None]) -> Iterator[str]:
+        """Recorded files that are gone or other ones, and what is there beside them."""
         for name, listed in recorded.items():
             file = self.path / name
             if there.get(name, files.FOLDER) is not None:
-                problems.append(f"{name}: missing")
+                yield f"{name}: missing"
             elif file.stat().st_size != listed.bytes or files.digest_file(file) != listed.sha256:
-                problems.append(f"{name}: its bytes are not those of the manifest")
+                yield f"{name}: its bytes are not those of the manifest"
         folders = {str(Path(name).parent) for name in recorded}
         extra = sorted(set(there) - set(recorded) - folders - {MANIFEST})
-        problems += [f"{name}: not listed in the manifest" for name in extra]
-        return problems
+        yield from (f"{name}: not listed in the manifest" for name in extra)
 
     def content(self) -> tuple[str, ...]:
         """Files that its plan asks for, or those of any run if the plan can't be read."""
