@@ -72,23 +72,14 @@ class Contents:
 def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     """Write the evidence of a study to `target` (.tar.gz or .tar.xz), complete or not at all."""
     tarball.suffix_of(target)
-    spec, where, root = load.load_study(study), paths.study_paths(study), paths.find_root()
+    where = paths.study_paths(study)
     missing = [name for name in PARTS if not (where.data / name).is_file()]
     if missing:
         raise BenchbookError(f"data/{study}: no {', '.join(missing)}; make repro comes first")
     raw = run_folder.list_folders(where.raw)
     if broken := [f"{folder.name}: {fault}" for folder in raw for fault in folder.verify()]:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
-    there = [*PARTS, *([SESSION] if where.session.is_file() else [])]
-    chosen = [paths.params_file(), *(where.data / name for name in there)]
-    chosen += _list_files(*(where.data / name for name in FOLDERS))
-    chosen += _list_files(*(paths.source_paths(source).published for source in list_sources(spec)))
-    # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
-    places = {file.relative_to(root).as_posix(): file for file in chosen}
-    places |= {f"studies/{study}.yaml": where.file}
-    for file in places.values():
-        if kind := files.describe_kind(file):
-            raise BenchbookError(f"not exported: {file.name} is {kind}; put the plain file there")
+    places = _choose_files(where, load.load_study(study))
     listed = {name: Listed.of(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
     listed[README] = Listed(sha256=hashlib.sha256(about).hexdigest(), bytes=len(about))
@@ -99,10 +90,22 @@ def pack_study(study: str, target: Path, commit: str | None = None) -> Path:
     return tarball.write_tar(target, ((f"{study}/{name}", contents[name]) for name in (MANIFEST, *listed)))
 
 
-def list_sources(spec: StudySpec) -> list[str]:
-    """Sources of every claim of a study, illustrated ones too: its file can't be read without."""
-    claims = [*spec.claims, *(claim for arm in spec.arms.values() for claim in arm.illustrates)]
-    return sorted({claim.partition("/")[0] for claim in claims})
+def _choose_files(where: paths.StudyPaths, study: StudySpec) -> dict[str, Path]:
+    """Files of an archive by their places in it; BenchbookError for anything but a plain file."""
+    parts = [*PARTS, *([SESSION] if where.session.is_file() else [])]
+    chosen = [paths.params_file(), *(where.data / name for name in parts)]
+    chosen += _list_files(*(where.data / name for name in FOLDERS))
+    # Illustrated claims need their sources, too: the study file can't be read without.
+    claims = [*study.claims, *(claim for arm in study.arms.values() for claim in arm.illustrates)]
+    sources = sorted({claim.partition("/")[0] for claim in claims})
+    chosen += _list_files(*(paths.source_paths(source).published for source in sources))
+    places = {file.relative_to(paths.find_root()).as_posix(): file for file in chosen}
+    # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
+    places[f"studies/{where.name}.yaml"] = where.file
+    for file in places.values():
+        if kind := files.describe_kind(file):
+            raise BenchbookError(f"not exported: {file.name} is {kind}; put the plain file there")
+    return places
 
 
 def _list_files(*folders: Path) -> list[Path]:
@@ -138,12 +141,6 @@ def unpack_archive(archive: Path, into: Path) -> Contents:
             count = f"{len(wrong)} of {len(listed)} files"
             raise BenchbookError(f"{count} are not those of the manifest:\n  {first}")
         return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
-
-
-def read_manifest(archive: Path) -> ArchiveManifest:
-    """Manifest of an archive, its first member; the files it lists are not checked."""
-    with open_archive(archive) as (members, _):
-        return _parse_manifest(next(members, None))[0]
 
 
 @contextlib.contextmanager

@@ -165,9 +165,8 @@ def _of_run(held: ArchiveContents, folder: RunFolder) -> Iterator[str]:
 
 def _of_void(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
     """Voided attempts unlike their notes: a good run set aside is a forged result too."""
-    place = f"void/{folder.name}"
-    if record.status == "unreadable" or not folder.path.is_dir():
-        there = folder.path.is_dir()
+    place, there = f"void/{folder.name}", folder.path.is_dir()
+    if record.status == "unreadable" or not there:
         yield f"{place}: {'; '.join(record.reasons) if there else 'a note without its folder'}"
         return
     if record.run_id != run_folder.run_of(folder.name) or f".a{record.attempt}" != folder.path.suffix:
@@ -175,9 +174,13 @@ def _of_void(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) 
     if record.status not in (*run_folder.COUNTED, "earlier") or folder.verify():
         return
     yield from planned.check_name(record.run_id, folder.plan(), "void")
-    if record.status != "partner":
-        return
-    plan, statement = folder.planned(), "; ".join(record.reasons)
+    if record.status == "partner":
+        yield from _of_partner(held, record, folder)
+
+
+def _of_partner(held: ArchiveContents, record: run_folder.Note, folder: RunFolder) -> Iterator[str]:
+    """An attempt set aside with another of its group, of which none failed."""
+    plan, place, statement = folder.planned(), f"void/{folder.name}", "; ".join(record.reasons)
     group = {run.run_id for run in held.runs if run.group == plan.group}
     # What failed before an arm's settings changed is no longer planned; its folder says where it stood.
     failed = {run for run, name in held.failed.items() if run in group or name == plan.group}

@@ -65,15 +65,20 @@ def list_methods(held: ArchiveContents) -> dict[str, int]:
         # A way that got its number later is not written.
         late = {*design.LATER} - {*written}
         return {name: int(written[name]) for name in used if name not in late} | mixed
+    shown = _show_methods(held)
+    return {name: shown.get(name, 1) for name in used if name not in design.LATER} | mixed
+
+
+def _show_methods(held: ArchiveContents) -> dict[str, int]:
+    """Methods by the evidence of a session's first run."""
     first = min(held.folders, key=lambda item: item.times().started_utc).evidence()
     ledger = (first.get("ledger") or {}).get("after") or {}
     nice = ((first.get("identity_before") or {}).get("place") or {}).get("nice", "")
-    shown = {
+    return {
         "turns": 1 if "Account_other" in ledger else 2,
         "local": 2 if str(nice).startswith("-") else 1,
-        "cluster": 2 if (first.get("arrangement") or {}) else 1,
+        "cluster": 2 if first.get("arrangement") else 1,
     }
-    return {name: shown.get(name, 1) for name in used if name not in design.LATER} | mixed
 
 
 def describe_design(held: ArchiveContents) -> dict[str, Any]:

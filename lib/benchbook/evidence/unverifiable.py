@@ -28,24 +28,32 @@ def beside_ours(held: ArchiveContents, ours: Path) -> Iterator[str]:
         own_values, theirs = dict(getattr(here, section)), dict(getattr(held.params, section))
         for name, (due, statement) in diff_mappings(own_values, theirs).items():
             yield f"params.yaml: {section}.{name} is {statement} in the archive, {due} here"
+    yield from _of_limits(held)
+    yield from _of_settings(held)
+    yield from _of_study_here(held, ours)
+    yield from _of_published(held, ours)
+    checks = (check for judged in held.judged.values() for check in judged.checks)
+    for what, count in Counter(str(check) for check in checks if check.is_excused).items():
+        yield f"{count} of {len(held.folders)} runs: not checked: {what}"
+
+
+def _of_limits(held: ArchiveContents) -> Iterator[str]:
+    """The first run that was measured under other limits than the archive's."""
     limits = held.params.limits.model_dump(mode="json")
     for folder in held.folders:
         at_run = folder.evidence().get("limits") or {}
         other = {key: value for key, value in at_run.items() if limits.get(key) != value}
         if other:
             yield f"raw/{folder.name}: measured under other limits than now: {truncate_text(other)}"
-            break
-    yield from _of_settings(held)
-    yield from _of_study_here(held, ours)
+            return
+
+
+def _of_published(held: ArchiveContents, ours: Path) -> Iterator[str]:
     for file in sorted((held.root / "data" / "published").rglob("*")):
         place = file.relative_to(held.root)
         kept = ours / place
         if file.is_file() and not (kept.is_file() and kept.read_bytes() == file.read_bytes()):
             yield f"{place}: not as this clone has it; claims and bands are the archive's"
-    checks = [check for judged in held.judged.values() for check in judged.checks]
-    excused = Counter(str(check) for check in checks if check.is_excused)
-    for what, count in excused.items():
-        yield f"{count} of {len(held.folders)} runs: not checked: {what}"
 
 
 def _of_settings(held: ArchiveContents) -> Iterator[str]:

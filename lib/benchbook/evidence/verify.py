@@ -104,9 +104,8 @@ def describe_provenance(file: Path) -> Iterator[str]:
         yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
     else:
         yield "no commit of this clone has it yet"
-    others = (each for each in index.sessions(session.where.name) if each.id != session.id)
-    alike = [each.entry for each in others if each.entry.design == session.entry.design]
-    same = [entry for entry in alike if entry.superseded is None]
+    others = [each.entry for each in index.sessions(session.where.name) if each.id != session.id]
+    same = [each for each in others if (each.design, each.superseded) == (session.entry.design, None)]
     processors = {entry.machine.processor for entry in same} - {session.entry.machine.processor}
     beside = f"{count(len(processors), 'other processor')} among them"
     yield f"{count(len(same), 'further session')} of the same design in the record, {beside}"
