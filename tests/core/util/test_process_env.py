@@ -10,6 +10,7 @@ import pytest
 
 from benchbook.commands import stage
 from benchbook.core.util import process_env
+from tests import forked
 
 STUDY = """title: There
 question: Does it hold?
@@ -73,9 +74,19 @@ def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
     assert said.stdout == "False True False\n", said.stderr
 
 
-@pytest.mark.parametrize(("umask", "then"), [("0", "0o22"), ("2", "0o22"), ("77", "0o77"), ("27", "0o27")])
-def test_a_umask_that_lets_others_write_is_closed_at_the_entry(clone: Path, umask: str, then: str) -> None:
-    program = "import os; from benchbook.commands import cli; cli.main(['check']); print(oct(os.umask(0)))"
-    shell = f'umask {umask}; exec {sys.executable} -c "$1"'
-    said = subprocess.run(["sh", "-c", shell, "sh", program], capture_output=True, text=True)
-    assert said.stdout.splitlines()[-1] == then, said.stderr
+UMASKS = {"0": "0o22", "2": "0o22", "77": "0o77", "27": "0o27"}
+CHECK = """
+import os
+from benchbook.commands import cli
+
+def call(umask):
+    os.umask(int(umask, 8))
+    cli.main(["check"])
+    return oct(os.umask(0))
+"""
+
+
+def test_a_umask_that_lets_others_write_is_closed_at_the_entry(clone: Path) -> None:
+    with forked.calls(CHECK) as call:
+        results = {umask: call(umask) for umask in UMASKS}
+    assert {umask: answer for umask, (_, answer, _) in results.items()} == UMASKS, results
