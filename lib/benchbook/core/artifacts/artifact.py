@@ -1,6 +1,7 @@
 """JSON files of stages, which people edit, as typed documents: parsed, checked and given a schema here."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
@@ -46,13 +47,22 @@ def blank_wording(kind: Any, document: Any) -> Any:
         return document
     if dict in [*map(get_origin, (kind, *get_args(kind)))]:
         return {key: blank_wording(model, item) for key, item in document.items()}
-    blanked = {}
+    blanked, fields = {}, _marked_fields(model)
     for key, value in document.items():
-        field = model.model_fields.get(key)
-        marks = [mark for mark in field.metadata if isinstance(mark, Wording)] if field else []
-        if not any(mark.is_retired for mark in marks):
-            blanked[key] = _blank_texts(value) if marks else blank_wording(field and field.annotation, value)
+        inner, mark = fields.get(key, (None, None))
+        if mark is None:
+            blanked[key] = blank_wording(inner, value)
+        elif not mark.is_retired:
+            blanked[key] = _blank_texts(value)
     return blanked
+
+
+@cache
+def _marked_fields(model: type[BaseModel]) -> dict[str, tuple[Any, Wording | None]]:
+    """Type of each field of a model, and its mark if it is wording."""
+    fields = model.model_fields.items()
+    marks = {key: [mark for mark in field.metadata if isinstance(mark, Wording)] for key, field in fields}
+    return {key: (field.annotation, next(iter(marks[key]), None)) for key, field in fields}
 
 
 def _blank_texts(value: Any) -> Any:
