@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchbook.core.artifacts import artifact, record
 from benchbook.core.artifacts.findings import Findings
-from benchbook.core.util import files
+from benchbook.core.util import files, paths
 from benchbook.core.util.errors import BenchbookError
 from benchbook.evidence import sessions
 from tests.goldens import assert_golden_case
@@ -21,7 +21,9 @@ def test_recorded_results_are_read_and_written_without_losing_a_value(tmp_path: 
         sessions.write_results(tmp_path / "results.json", one.results)
         written = files.read_json(tmp_path / "results.json")["findings"]
         recorded = files.read_json(one.where.results)["findings"]
-        assert artifact.blank_wording(Findings, written) == artifact.blank_wording(Findings, recorded)
+        # Those of earlier releases have other words; to leave words out takes most of the time.
+        if written != recorded:
+            assert artifact.blank_wording(Findings, written) == artifact.blank_wording(Findings, recorded)
 
 
 @pytest.mark.parametrize(("key", "value"), [("look", {"n": "five"}), ("more", 1)])
@@ -87,15 +89,20 @@ def test_a_dataset_that_lacks_a_key_is_refused(place: Path, key: str):
     assert_golden_case("refused_artifacts.txt", f"dataset without {key}", str(refused.value))
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `quick` in a clone for all that a fuzzer writes."""
+    folder = tmp_path_factory.mktemp("any") / "data" / "quick"
+    folder.mkdir(parents=True)
+    return folder
+
+
 @settings(deadline=None)
 @given(ANYTHING)
-def test_whatever_json_stands_there_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any):
+def test_whatever_json_stands_there_is_read_or_refused(folder: Path, value: Any):
     """Of what a fuzzer writes, nothing gets through as facts and nothing ends in another error."""
-    root = tmp_path_factory.mktemp("any")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BENCHBOOK_ROOT", str(root))
-        (root / "data" / "quick").mkdir(parents=True)
+    with paths.use_root(folder.parents[1]):
         for name, read in (("facts", artifact.read_facts), ("dataset", artifact.read_dataset)):
-            (root / "data" / "quick" / f"{name}.json").write_text(json.dumps(value))
+            (folder / f"{name}.json").write_text(json.dumps(value))
             with pytest.raises(BenchbookError):
                 read("quick")
