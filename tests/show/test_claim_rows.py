@@ -61,7 +61,7 @@ def test_the_page_of_a_study_has_a_row_for_each_number_and_one_for_a_claim_witho
     assert [cell.replace("\xa0", " ") for cell in shown[4:9]] == [
         *("+55.0 %", "+55.0 to +68.0 %", "5", "below −2.0 %", "the other way")
     ]
-    assert "nothing was measured" in none and table.notes.texts == ["its metric was not measured"]
+    assert "nothing was measured" in none and table.notes.texts == [silent.reason]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from benchbook.core.util import number_format
 from benchbook.show import figures, picture, theme
 from tests.compare.bottlenecks.test_load_curve import rated_cells
 from tests.found import findings
+from tests.goldens import assert_page
 from tests.show import synthetic
 from tests.show.figures.edge import inked_edges
 
@@ -90,12 +91,11 @@ def test_a_load_curve_draws_cores_and_latency_against_the_rate_and_leaves_out_un
     assert figures.draw_load_curves(made) == []
 
 
-@pytest.mark.parametrize("anchor", DRAWN)
-def test_nothing_measured_is_said_not_drawn(made, anchor):
+def test_nothing_measured_is_said_not_drawn(made):
     nothing = synthetic.empty(made)
-    picture = DRAWN[anchor](nothing)
-    assert picture.panels == ()
-    assert "Nothing was recorded that this figure could show." in picture._repr_html_()
+    pictures = [draw(nothing) for draw in DRAWN.values()]
+    assert [picture.panels for picture in pictures] == [()] * len(DRAWN)
+    assert_page("nothing-measured.txt", *pictures)
 
 
 def test_names_with_markup_and_formulas_are_drawn_as_they_are():

@@ -110,8 +110,8 @@ def test_anchors_are_unique_and_every_link_inside_the_page_arrives(built, made):
 def test_the_foot_says_what_made_it_and_the_code_is_folded(built):
     foot = built.soup.footer.get_text()
     assert "benchbook" in foot and "0a1b2c3" in foot and "quick" in foot
-    assert "figures.of_effects" in built.soup.find("details", class_="code").get_text()
-    assert "figures.of_effects" not in built.soup.main.get_text().split("The code behind this page")[0]
+    folded, whole = built.soup.find("details", class_="code").get_text(), built.soup.main.get_text()
+    assert 0 < folded.count("figures.of_effects") == whole.count("figures.of_effects")
 
 
 def test_hostile_names_and_texts_stay_text(tmp_path: Path):
@@ -152,7 +152,7 @@ def test_other_outputs_are_shown_without_colours_codes_and_hidden_cells():
 
 def test_a_picture_without_alt_text_is_refused_and_one_with_it_is_shown():
     data = {"image/png": "AAAA"}
-    with pytest.raises(ValueError, match="cell 1: a picture without alt text"):
+    with pytest.raises(ValueError, match="^cell 1: .*alt text"):
         _page(new_code_cell("1", outputs=[new_output("display_data", data)]))
     image = _page(
         new_code_cell("1", outputs=[new_output("display_data", data)], metadata={"alt": 'a "b"'})
