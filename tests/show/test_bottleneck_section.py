@@ -82,7 +82,8 @@ def test_six_contrasts_of_a_workload_are_drawn_those_with_a_cause_first():
     levels = range(1, 9)
     cells = [{**cell(arm, cpu_us=30.0), "threads": n} for n in levels for arm in ("direct", "haproxy")]
     several = found(*({"threads": n, "sentence": "full" if n > 6 else None} for n in levels), cells=cells)
-    (panel,) = bottleneck_section.costs_of_a_query(several.causes, several).panels
+    (picture,) = bottleneck_section.draw_query_costs(several)
+    (panel,) = picture.panels
     drawn = [label.get_text() for label in panel.figure.axes[0].get_yticklabels()]
     assert [label.split(" · ")[1] for label in drawn[::2]] == ["1", "2", "3", "4", "7", "8"]
     assert_golden("cost-of-a-query.txt", panel.alt.replace("\xa0", " ") + "\n")

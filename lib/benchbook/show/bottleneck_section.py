@@ -2,20 +2,24 @@
 
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchbook.compare.bottlenecks import operational_laws
 from benchbook.compare.bottlenecks.service_demand import fit_cores, is_decided
 from benchbook.compare.text import labels as labels_module
 from benchbook.core.artifacts.bottlenecks import Cause, Causes, CellCosts
 from benchbook.core.artifacts.findings import Findings
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_count, format_level, format_significant, join_words
 from benchbook.show import theme
 from benchbook.show.picture import Panel, Picture
 from benchbook.show.table import Table, TableColumn, build_table
 from benchbook.show.templating import render_template
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_WORDS = 20
 _Place = tuple[str, int, str]
@@ -37,8 +41,7 @@ def of_both_signs(several: Sequence[tuple[str, Findings]]) -> dict[_Place, list[
     for name, findings in several:
         for cause in select_causes(findings):
             if cause.qps is not None and cause.short:
-                place = cause.workload, cause.threads, cause.treatment
-                observations.setdefault(place, {}).setdefault(name, (cause.qps.value, name, cause))
+                observations.setdefault(_place_of(cause), {}).setdefault(name, (cause.qps.value, name, cause))
     ranked = {place: sorted(rows.values(), key=lambda row: row[0]) for place, rows in observations.items()}
     return {place: rows for place, rows in ranked.items() if rows[0][0] < 0 < rows[-1][0]}
 
@@ -49,9 +52,12 @@ def describe_proxy_cores(findings: Findings) -> list[str]:
     if causes is None:
         return []
     sentences = []
-    chosen = [each for each in causes.contrasts if each.quantity == "cost" and "proxy" in each.cost]
-    for treatment in dict.fromkeys(cause.treatment for cause in chosen):
-        lines = [(arm, fit_cores(causes.cells, arm, "proxy")) for arm in (treatment, findings.baseline)]
+    treatments = dict.fromkeys(
+        cause.treatment for cause in causes.contrasts if cause.quantity == "cost" and "proxy" in cause.cost
+    )
+    for treatment in treatments:
+        both = (treatment, findings.baseline)
+        lines = [(arm, fit_cores(causes.cells, arm, "proxy")) for arm in both]
         amounts = [
             f"{line[0]:.2f} cores + {format_significant(line[1], 2)} µs per query with {arms.get(arm, arm)}"
             for arm, line in lines
@@ -66,31 +72,40 @@ def render_section(
     findings: Findings, earlier: Sequence[tuple[str, str, Findings]] = (), processor: str = ""
 ) -> list[object]:
     """Sentences and figure on causes; `earlier` ones (processor, day) tell where none newer does."""
-    causes = findings.causes
-    contrasts = [contrast for contrast in causes.contrasts if contrast.qps is not None] if causes else []
-    turns = of_both_signs(
-        [(processor, findings), *((name, earlier_findings) for name, _, earlier_findings in earlier)]
-    )
-    messages: dict[_Place, tuple[str, str]] = {}
-    for session, of in (("", findings), *((f" ({name}, {day})", each) for name, day, each in earlier)):
-        for cause in select_causes(of):
-            reason = format_reason(cause)
-            # In a sentence that can be read at once.
-            brief = reason if len((cause.sentence or "").split(" ")) <= _MOST_WORDS else cause.short or reason
-            place = cause.workload, cause.threads, cause.treatment
-            messages.setdefault(place, (name_place(cause, of), f"{brief}{session}"))
-    figures = [costs_of_a_query(causes, findings)] if causes and causes.contrasts else []
-    if not messages and not contrasts:
+    several = [(processor, "", findings), *((name, f" ({name}, {day})", of) for name, day, of in earlier)]
+    turns = of_both_signs([(name, of) for name, _, of in several])
+    messages = _explain_places((session, of) for _, session, of in several)
+    contrasts = findings.causes.contrasts if findings.causes else ()
+    figures = draw_query_costs(findings)
+    if not messages and all(contrast.qps is None for contrast in contrasts):
         return [*figures]
-    decided = (contrast for contrast in contrasts if is_decided(contrast.qps))
-    reasons = list(dict.fromkeys(contrast.reason for contrast in decided if contrast.reason))
     inputs = {
-        "turns": {messages[place][0]: turn for place, turn in turns.items()},
-        "lines": _group_sentences({place: text for place, text in messages.items() if place not in turns}),
+        "turns": {messages.pop(place)[0]: turn for place, turn in turns.items()},
+        "lines": _group_sentences(messages),
         "broken": operational_laws.list_violations(findings.causes),
-        "reason": join_words(reasons[:2]) or "no difference in queries a second was shown",
+        "reasons": dict.fromkeys(contrast.reason for contrast in contrasts if is_decided(contrast.qps)),
     }
     return [render_template("causes.html.j2", **inputs), *figures]
+
+
+def _explain_places(several: Iterable[tuple[str, Findings]]) -> dict[_Place, tuple[str, str]]:
+    """Name and sentence of each effect with a cause, from the first of several sessions that has one."""
+    messages: dict[_Place, tuple[str, str]] = {}
+    for session, findings in several:
+        for cause in select_causes(findings):
+            message = name_place(cause, findings), f"{_shorten_reason(cause)}{session}"
+            messages.setdefault(_place_of(cause), message)
+    return messages
+
+
+def _place_of(cause: Cause) -> _Place:
+    return cause.workload, cause.threads, cause.treatment
+
+
+def _shorten_reason(cause: Cause) -> str:
+    """Cause in a sentence that can be read at once."""
+    reason = format_reason(cause)
+    return reason if len((cause.sentence or "").split(" ")) <= _MOST_WORDS else cause.short or reason
 
 
 def _group_sentences(messages: Mapping[_Place, tuple[str, str]]) -> list[tuple[str, str]]:
@@ -117,28 +132,30 @@ def build_tables(findings: Findings) -> list[Table]:
     if causes is None or not causes.contrasts:
         return []
     arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
-    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
     counted = {name for cell in causes.cells for part in cell.parts for name in part.a_query}
-    events = [name for name in _EVENTS if name in counted]
-    rows = [row for cause in causes.contrasts for row in _rows_of_cause(cause, findings.baseline, cells)]
+    rows = itertools.starmap(_rows_of_cause, _pair_cells(causes, findings.baseline))
     # Numbers of both arms, which may stand below each other.
     pairs = partial(TableColumn, kind="n pair")
-    inputs: dict[str, Any] = {"arms": arms, "workloads": workloads, "events": events}
-    inputs |= {"base": arms.get(findings.baseline, findings.baseline), "pairs": pairs}
-    inputs |= {"level": format_level(causes.level), "of_events": [pairs(_EVENTS[event]) for event in events]}
-    return [build_table("costs-of-a-query", rows, **inputs)]
+    events = {name: pairs(label) for name, label in _EVENTS.items() if name in counted}
+    inputs: dict[str, Any] = {"arms": arms, "workloads": workloads, "events": events, "pairs": pairs}
+    inputs |= {"base": arms.get(findings.baseline, findings.baseline), "level": format_level(causes.level)}
+    return [build_table("costs-of-a-query", itertools.chain.from_iterable(rows), **inputs)]
 
 
-def _rows_of_cause(
-    cause: Cause, baseline: str, cells: Mapping[_Place, CellCosts]
-) -> Iterator[tuple[Cause, str, list[Any], bool]]:
+def _pair_cells(causes: Causes, baseline: str) -> Iterator[tuple[Cause, list[CellCosts]]]:
+    """Each contrast with the cells of its baseline and its treatment, as far as they are known."""
+    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
+    for cause in causes.contrasts:
+        places = [(cause.workload, cause.threads, arm) for arm in (baseline, cause.treatment)]
+        yield cause, [cells[place] for place in places if place in cells]
+
+
+def _rows_of_cause(cause: Cause, cells: Sequence[CellCosts]) -> Iterator[tuple[Cause, str, list[Any], bool]]:
     """Demand and cores of each part in both arms; the first part has the contrast's sentence."""
-    pair = [cells.get((cause.workload, cause.threads, arm)) for arm in (baseline, cause.treatment)]
-    known = [cell for cell in pair if cell is not None]
-    if len(known) < len(pair):
+    if len(cells) < 2:
         return
-    demands = [{part.part: part.a_query for part in cell.parts} for cell in known]
-    use = [{part: place for place in cell.places for part in place.parts} for cell in known]
+    demands = [{part.part: part.a_query for part in cell.parts} for cell in cells]
+    use = [{part: place for place in cell.places for part in place.parts} for cell in cells]
     for number, part in enumerate(dict.fromkeys(itertools.chain(*demands))):
         of_arms = [(demand.get(part, {}), used.get(part)) for demand, used in zip(demands, use, strict=True)]
         yield cause, part, of_arms, number == 0
@@ -155,26 +172,24 @@ _MOST = 6
 """Contrasts that are drawn of one workload; the table has all."""
 
 
-def costs_of_a_query(causes: Causes, findings: Findings) -> Picture:
+def draw_query_costs(findings: Findings) -> list[Picture]:
     """Draw the processor time of a query, us, a panel a workload; full parts are hatched."""
-    cells = {(cell.workload, cell.threads, cell.arm): cell for cell in causes.cells}
-    arms, workloads = (labels_module.label_by_name(findings, kind) for kind in ("arms", "workloads"))
-    panels = []
-    for workload in dict.fromkeys(contrast.workload for contrast in causes.contrasts):
-        of_workload = [contrast for contrast in causes.contrasts if contrast.workload == workload]
+    causes, arms = findings.causes, labels_module.label_by_name(findings, "arms")
+    if causes is None or not causes.contrasts:
+        return []
+    panels, workloads = [], labels_module.label_by_name(findings, "workloads")
+    contrasts = group_by(_pair_cells(causes, findings.baseline), lambda contrast: contrast[0].workload)
+    for workload, of_workload in contrasts.items():
         # Those with a cause, then others, but drawn in the study's order.
-        most = sorted(of_workload, key=lambda item: item.sentence is None)[:_MOST]
-        bars = []
-        for cause in (each for each in of_workload if each in most):
-            pair = [(workload, cause.threads, arm) for arm in (findings.baseline, cause.treatment)]
-            bars += [cells[key] for key in pair if key in cells and cells[key] not in bars]
-        if bars:
-            panels.append(_draw_panel(workloads.get(workload, workload), bars, arms))
+        most = sorted(of_workload, key=lambda contrast: contrast[0].sentence is None)[:_MOST]
+        cells = itertools.chain.from_iterable(both for cause, both in of_workload if (cause, both) in most)
+        if bars := {(cell.threads, cell.arm): cell for cell in cells}:
+            panels.append(_draw_panel(workloads.get(workload, workload), [*bars.values()], arms))
     caption = (
         "CPU time per query of client, proxy and server, stacked. Hatched: its cores were saturated, "
         "so its CPU time per query limits throughput."
     )
-    return Picture("cost-of-a-query", "CPU time per query of each part", tuple(panels), caption, most=2)
+    return [Picture("cost-of-a-query", "CPU time per query of each part", tuple(panels), caption, most=2)]
 
 
 def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -> Panel:
@@ -182,24 +197,12 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
 
     report = []
     with theme.figure_style():
-        # In at most two lines beside its bar.
-        names = (textwrap.wrap(theme.shorten_name(arms.get(bar.arm, bar.arm), 36), 18) for bar in bars)
-        labels = ["\n".join(name) + f" · {bar.threads}" for name, bar in zip(names, bars, strict=True)]
-        height = 0.35 if any("\n" in label for label in labels) else 0.25
+        labels = [_label_bar(arms.get(bar.arm, bar.arm), bar.threads) for bar in bars]
+        height = 0.35 if "\n" in "".join(labels) else 0.25
         figure, axes = theme.make_canvas(theme.WIDTH, 1.0 + height * len(bars))
         for place, bar in enumerate(bars):
-            end, texts = 0.0, []
-            full = {part for use in bar.places if use.is_full for part in use.parts}
-            for part in bar.parts:
-                width, shade = part.a_query["cpu_us"].value, theme.PARTS[part.part]
-                saturated = " (saturated)" if part.part in full else ""
-                texts.append(f"{part.part} {format_significant(width)} µs{saturated}")
-                hatch: dict[str, Any] = {"hatch": "////", "edgecolor": theme.PAPER}
-                style = hatch if part.part in full else {}
-                axes.barh(place, width, left=end, height=0.72, color=shade, linewidth=0, **style)
-                end += width
-            at = format_count(bar.threads, "thread")
-            report.append(f"{arms.get(bar.arm, bar.arm)} at {at}: {', '.join(texts)}.")
+            parts = ", ".join(_draw_bar(axes, place, bar))
+            report.append(f"{arms.get(bar.arm, bar.arm)} at {format_count(bar.threads, 'thread')}: {parts}.")
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
         axes.set(ylim=(len(bars) - 0.4, -0.6), title="\n".join(textwrap.wrap(name, 24)))
@@ -210,3 +213,19 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
     return Panel(figure, f"{name}, CPU time per query. {' '.join(report)}")
+
+
+def _label_bar(arm: str, threads: int) -> str:
+    """Name of a bar in at most two lines."""
+    return "\n".join(textwrap.wrap(theme.shorten_name(arm, 36), 18)) + f" · {threads}"
+
+
+def _draw_bar(axes: "Axes", place: int, bar: CellCosts) -> Iterator[str]:
+    """Draw the parts of a cell after each other; yields each with its number."""
+    end, full = 0.0, {part for use in bar.places if use.is_full for part in use.parts}
+    for part in bar.parts:
+        width, is_full = part.a_query["cpu_us"].value, part.part in full
+        style: dict[str, Any] = {"hatch": "////", "edgecolor": theme.PAPER} if is_full else {}
+        axes.barh(place, width, left=end, height=0.72, color=theme.PARTS[part.part], linewidth=0, **style)
+        end += width
+        yield f"{part.part} {format_significant(width)} µs{' (saturated)' if is_full else ''}"

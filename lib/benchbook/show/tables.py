@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from benchbook.compare.stats import stalls
@@ -118,21 +119,33 @@ def tabulate_facts(
     tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Mapping[str, str] = _NO_ARMS
 ) -> list[Table]:
     """Facts as reported, a row each, a column for each of `arms`; a list of records is a table of its own."""
-    records = {key: value for key, value in (tree or {}).items() if _are_records(value)}
-    tree = {key: value for key, value in (tree or {}).items() if key not in records}
-    sides = {arm: dict(_flatten_facts(tree["arms"][arm])) for arm in arms if arm in tree["arms"]}
-    names = dict.fromkeys(name for side in sides.values() for name in side)
-    rows = [[name, *(_format_value(side.get(name)) for side in sides.values())] for name in names]
-    shared = _flatten_facts({key: value for key, value in tree.items() if not sides or key != "arms"})
-    rows += [[name, *[_format_value(value)] * max(len(sides), 1)] for name, value in shared if name]
-    columns = [TableColumn("Fact"), *([text_column(arms[arm]) for arm in sides] or [text_column("Value")])]
-    tables = [Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True)]
-    for record, items in records.items():
-        keys, name = list(dict.fromkeys(key for item in items for key in item)), f"{title}, {record}"
-        rows = [[_format_value(item.get(key)) for key in keys] for item in items]
-        columns = [text_column(key.replace("_", " ")) for key in keys]
-        tables.append(Table(f"{anchor}-{make_slug(name)}", name, columns, rows, is_folded=True))
-    return tables
+    facts = dict(tree or {})
+    of_arms = facts.pop("arms") if arms else {}
+    records = {f"{title}, {key}": facts.pop(key) for key in [*facts] if _are_records(facts[key])}
+    columns, rows = _lay_out_facts(facts, {arms[arm]: of_arms[arm] for arm in arms if arm in of_arms})
+    return [
+        Table(anchor, title, columns, rows, empty="Not recorded.", is_folded=True),
+        *(_tabulate_records(items, name, f"{anchor}-{make_slug(name)}") for name, items in records.items()),
+    ]
+
+
+def _lay_out_facts(
+    facts: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[TableColumn], list[list[object]]]:
+    """Columns and rows of facts: what differs by side beside each other, then what they share."""
+    flat = [dict(_flatten_facts(side)) for side in sides.values()]
+    lines = [(name, [side.get(name) for side in flat]) for name in dict.fromkeys(chain(*flat))]
+    lines += [(name, [value] * (len(sides) or 1)) for name, value in _flatten_facts(facts)]
+    columns = [TableColumn("Fact"), *map(text_column, sides or ["Value"])]
+    return columns, [[name, *map(_format_value, values)] for name, values in lines]
+
+
+def _tabulate_records(items: Sequence[Mapping[str, Any]], title: str, anchor: str) -> Table:
+    """Table of records, a row each and a column for each of their keys."""
+    keys = dict.fromkeys(chain(*items))
+    rows = [[_format_value(item.get(key)) for key in keys] for item in items]
+    columns = [text_column(key.replace("_", " ")) for key in keys]
+    return Table(anchor, title, columns, rows, is_folded=True)
 
 
 def _are_records(value: Any) -> bool:
@@ -140,8 +153,9 @@ def _are_records(value: Any) -> bool:
 
 
 def _flatten_facts(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Facts of a tree by name, the keys on the way to each with dots between; none of an empty tree."""
     if isinstance(tree, Mapping) and set(tree) == {"asked", "from", "got"}:
-        request = "" if tree["asked"] == tree["got"] else f", asked for as {_format_value(tree['asked'])}"
+        request = f", asked for as {_format_value(tree['asked'])}" * (tree["asked"] != tree["got"])
         yield name, f"{_format_value(tree['got'])}{request} ({tree['from']})"
     elif isinstance(tree, Mapping) and tree:
         for key, value in tree.items():
@@ -150,7 +164,7 @@ def _flatten_facts(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         for place, item in enumerate(tree, 1):
             texts = (f"{key}: {_format_value(value)}" for key, value in item.items())
             yield f"{name} {place}", ", ".join(texts)
-    else:
+    elif name:
         yield name, tree
 
 
@@ -177,10 +191,8 @@ def tabulate_loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]
 def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
     """Resources of the parts in each cell; memory and bytes apart where one table would be too wide."""
     runs, _ = report_inputs.drawn
-    engines = [arm.get("engine") or {} for arm in report_inputs.facts["arms"].values()]
-    is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
-    stores = f"store ({UNISTORE})" if is_unistore else "TiKV"
-    present = [name for name in runs if runs[name].notna().any()]
+    stores = _name_stores(report_inputs.facts["arms"].values())
+    present = [*runs.columns[runs.notna().any()]]
     cells_of = runs.groupby(["workload", "threads", "arm"], sort=True)
     memory = [name for name in present if name.endswith(("_mib", "_mib_s"))]
     cores = [name for name in present if name not in memory]
@@ -191,6 +203,12 @@ def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
         build_table("parts", cells_of, anchor, title=title, stores=stores, present=names)
         for anchor, title, names in shapes
     ]
+
+
+def _name_stores(arms: Iterable[Mapping[str, Any]]) -> str:
+    """Name of the stores of a TiDB cluster, by the facts of its arms."""
+    storages = [str((arm.get("engine") or {}).get("storage")) for arm in arms]
+    return f"store ({UNISTORE})" if any(name.startswith(UNISTORE) for name in storages) else "TiKV"
 
 
 def tabulate_stability(report_inputs: ReportInputs) -> list[Table]:
@@ -224,12 +242,7 @@ def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
     arms, names = report_inputs.facts["arms"], labels.label_by_name(report_inputs.findings, "arms")
     rows = []
     for arm, looks in _count_leaders(report_inputs).items():
-        facts = arms.get(arm) or arms.get(arm.removesuffix(labels.AGAIN)) or {}
-        # The store that each TiDB shares a zone with, where there are zones; each TiDB is asked as much.
-        zones = ((facts.get("engine") or {}).get("cluster") or {}).get("zones") or {}
-        beside = zones.get("tidb_beside") or ()
-        near = [sum(look[store] for store in beside) / look.total() for look in looks if beside]
-        share = number_format.format_decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
+        share = _share_beside(arms.get(arm.removesuffix(labels.AGAIN), {}), looks)
         stores = sorted(set().union(*looks))
         led = ", ".join(f"{store} {_format_span([look[store] for look in looks])}" for store in stores)
         regions = _format_span([look.total() for look in looks])
@@ -237,12 +250,18 @@ def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
     return [build_table("leaders", rows, has_zones=any(row[-1] for row in rows))] if rows else []
 
 
+def _share_beside(facts: Mapping[str, Any], looks: Sequence[Counter[str]]) -> str:
+    """Share of leaders in the zone of the TiDB that asks, in per cent; empty for an arm without zones."""
+    cluster = (facts.get("engine") or {}).get("cluster") or {}
+    # The store that each TiDB shares a zone with; each TiDB is asked as much.
+    beside = (cluster.get("zones") or {}).get("tidb_beside") or ()
+    near = [sum(look[store] for store in beside) / look.total() for look in looks]
+    return number_format.format_decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
+
+
 def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
     """Frequency and time of holding parts back by processor limits in the runs; none if no limits."""
-    arms = report_inputs.facts["arms"].values()
-    parts = [part or {} for arm in arms for part in (arm.get("cpu") or {}).values()]
-    # A pod may have a limit that no study asked for.
-    if not any("qos_class" in arm for arm in arms) and not any(part.get("quota_cores") for part in parts):
+    if not any(map(_may_be_limited, report_inputs.facts["arms"].values())):
         return []
     names = labels.label_by_name(report_inputs.findings, "arms")
     results: dict[tuple[str, str], list[dict[str, float]]] = {}
@@ -251,6 +270,12 @@ def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
             if held["periods"]:
                 results.setdefault((names.get(arm, arm), part), []).append(held)
     return [build_table("throttling", list(results.items()))] if results else []
+
+
+def _may_be_limited(facts: Mapping[str, Any]) -> bool:
+    """True if an arm may have a limit: a pod may have one that no study asked for."""
+    parts = (facts.get("cpu") or {}).values()
+    return "qos_class" in facts or any((part or {}).get("quota_cores") for part in parts)
 
 
 def _read_arrangement(report_inputs: ReportInputs, name: str) -> dict[str, Any]:
