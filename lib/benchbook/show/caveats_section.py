@@ -3,13 +3,15 @@
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchbook.compare.inference.caveats import FISHER_P, leaves_zero_out
 from benchbook.compare.stats import interleaved_runs, pairs, tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.text import labels
+from benchbook.core.artifacts.findings import Findings
 from benchbook.core.util import number_format, paths
 from benchbook.core.util.plural import as_sentence
 from benchbook.show import templating
@@ -62,26 +64,19 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
         caveat_points.append(CaveatPoint(name, re.sub(r"[ \n]+", " ", caller()).strip(" "), bool(is_care)))
         return ""
 
-    stopped, arms, voids = dict[str, list[str]](), findings.names.arms, findings.voids
-    for arm, parts in findings.turns.stopped.items() if findings.turns else ():
-        if not arm.endswith(labels.AGAIN):
-            stopped.setdefault(number_format.join_words(parts), []).append(arms.get(arm, arm))
-    pilots = [_SHORT.match(str(item.get("reason"))) for item in warm_up.get("pilots") or ()]
-    is_sparse = findings.turns and interleaved_runs.lacks_percentiles(runs)
+    voids, is_sparse = findings.voids, findings.turns and interleaved_runs.lacks_percentiles(runs)
     inputs = {
-        "warned": any(warning.title == "A/A" for warning in findings.warnings),
         "margin": MARGIN,
-        "stopped": stopped,
+        "stopped": _list_stopped(findings),
         "lost": interleaved_runs.ABSENT if is_sparse else "",
-        "usual_s": statistics.median([partner.median_s for partner in findings.partners] or [0.0]),
+        "median": statistics.median,
         "runs": len(runs),
         "ran": {*runs.arm},
         "lengths": [
             number_format.join_words([f"{length:g}" for length in sorted(runs[column].unique())], "or")
             for column in ("run_s", "discard_s")
         ],
-        # Where one of them was long enough, others that were not are no reason.
-        "short": [pilot.groups() for pilot in pilots if pilot] if all(pilots) else [],
+        "short": _find_short_pilots(warm_up),
         # Without a test nothing shows that the arms were voided alike.
         "are_apart": voids.fisher_p is None or not tolerance.is_above(voids.fisher_p, FISHER_P),
         "note": as_sentence(voids.note),
@@ -91,3 +86,20 @@ def build_caveats(report_inputs: ReportInputs, more: Sequence[CaveatPoint] = ())
     }
     templating.render_text("points.j2", point=point, found=findings, warm_up=warm_up, more=more, **inputs)
     return caveat_points
+
+
+def _list_stopped(findings: Findings) -> dict[str, list[str]]:
+    """Arms by the parts that stand still between their turns; nothing of a study without turns."""
+    stopped: dict[str, list[str]] = {}
+    for arm, parts in findings.turns.stopped.items() if findings.turns else ():
+        if not arm.endswith(labels.AGAIN):
+            name = findings.names.arms.get(arm, arm)
+            stopped.setdefault(number_format.join_words(parts), []).append(name)
+    return stopped
+
+
+def _find_short_pilots(warm_up: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Length and length needed of each pilot; none where one was long enough: then others are no reason."""
+    pilots = [_SHORT.match(str(item.get("reason"))) for item in warm_up.get("pilots") or ()]
+    short = [pilot.groups() for pilot in pilots if pilot]
+    return short if len(short) == len(pilots) else []

@@ -1,8 +1,10 @@
 """The page of claims: as published, as their own tables have it, as measured here; studies, sources."""
 
+from collections.abc import Mapping, Sequence
 from typing import get_args
 from urllib.parse import urlsplit
 
+from benchbook.compare.claims.transferability import Grade
 from benchbook.compare.text import labels
 from benchbook.compare.text.results_table import describe_contrast
 from benchbook.core.artifacts import findings
@@ -36,21 +38,6 @@ Illustration = tuple[MeasuredStudy, Answer | None, list[FindingData]]
 
 def render_claims(status: ClaimStatus) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
-    rows = []
-    for claim in status.claims:
-        judged = status.answers(claim.id), status.asked(claim.id, True)
-        shown = [] if any(judged) else _list_illustrations(status, claim)
-        without = status.without_number(claim.id)
-        names = {study.name for study, _ in without}
-        ways = [way for way in status.shipped.get(claim.id, ()) if way.name not in names]
-        would = [way for way in ways if way.is_answer] or ([] if shown else ways)
-        there = {study.name for study, _, _ in shown}
-        graded = [
-            (name, grade)
-            for name, grade in status.grades.get(claim.id, {}).items()
-            if grade.sessions and grade.outcome != "not asked" and name not in there and not any(judged)
-        ]
-        rows.append((claim, *judged, shown, graded, without, ways, would))
     inputs = {
         "claim_rows": list_claim_rows,
         "is_opposite": is_opposite,
@@ -61,7 +48,30 @@ def render_claims(status: ClaimStatus) -> Html:
         "describe_session": describe_session,
         "measured": {study.name for study in status.studies},
     }
+    rows = [_row_of_claim(status, claim) for claim in status.claims]
     return render_template("claims.html.j2", rows=rows, **inputs)
+
+
+def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> tuple[object, ...]:
+    """Claim with its answers, illustrations, grades, studies without a number, and those that would tell."""
+    judged = status.answers(claim.id), status.asked(claim.id, True)
+    shown = [] if any(judged) else _list_illustrations(status, claim)
+    without = status.without_number(claim.id)
+    names = {study.name for study, _ in without}
+    ways = [way for way in status.shipped.get(claim.id, ()) if way.name not in names]
+    would = [way for way in ways if way.is_answer] or ([] if shown else ways)
+    graded = [] if any(judged) else _list_grades(status.grades.get(claim.id, {}), shown)
+    return claim, *judged, shown, graded, without, ways, would
+
+
+def _list_grades(grades: Mapping[str, Grade], shown: Sequence[Illustration]) -> list[tuple[str, Grade]]:
+    """Outcomes of recorded studies that are not shown."""
+    there = {study.name for study, *_ in shown}
+    return [
+        (name, grade)
+        for name, grade in grades.items()
+        if grade.sessions and grade.outcome != "not asked" and name not in there
+    ]
 
 
 def _list_illustrations(status: ClaimStatus, claim: AuditedClaim) -> list[Illustration]:

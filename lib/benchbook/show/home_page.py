@@ -11,21 +11,21 @@ from benchbook.compare.claims.transferability import nearest_studies
 from benchbook.compare.text import cpu_models
 from benchbook.compare.text.results_table import DECIDED, rows_of_finding
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.findings import FindingData
+from benchbook.core.artifacts.findings import FindingData, Findings
 from benchbook.core.artifacts.meta_analysis import LABELS
 from benchbook.core.published.audit import AuditedClaim
 from benchbook.core.study import descriptors
 from benchbook.core.util import paths
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_count, format_percent
 from benchbook.show import bottleneck_section, forest
 from benchbook.show.claim_rows import is_opposite
-from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
+from benchbook.show.claim_status import ClaimStatus, MeasuredStudy, PlannedStudy
 from benchbook.show.markup import Html, make_slug
 from benchbook.show.templating import render_template
 
 # All rows share it: logarithmic beyond 2 %, so that 4, 7 and 60 % stand apart in a narrow figure.
 SCALE = forest.Scale(-1.4, 1.4, ticks_at=(-0.5, 0.0, 1.0), linear_up_to=0.02)
-_ALIKE = ("holds elsewhere", "same direction")
 
 
 def render_page(status: ClaimStatus) -> Html:
@@ -43,18 +43,19 @@ def render_page(status: ClaimStatus) -> Html:
 
 def summarize_record(status: ClaimStatus) -> str:
     """Number of claims that hold in their own tables, and of effects with the same sign elsewhere."""
-    every = (effect for _, _, effect in forest.on_throughput(status.pooled.values()))
-    effects = [effect for effect in every if len(effect.occasions) > 1]
-    labels = Counter[str](effect.standing for effect in effects)
-    places = {effect.elsewhere for effect in effects} - {"elsewhere"}
-    where = f" {places.pop().replace('other ', '')}" if len(places) == 1 else ""
+    pooled = forest.on_throughput(status.pooled.values())
+    effects = [effect for *_, effect in pooled if len(effect.occasions) > 1]
+    by_kind = group_by(status.audits, lambda audit: audit.source in REPORTS)
     held = [
         (len(audits), kind, Counter(claim.verdict for audit in audits for claim in audit.claims))
-        for kind, is_report in (("published report", True), ("other source", False))
-        if (audits := [audit for audit in status.audits if (audit.source in REPORTS) is is_report])
+        for is_report, kind in ((True, "published report"), (False, "other source"))
+        if (audits := by_kind.get(is_report))
     ]
-    alike = sum(labels[label] for label in _ALIKE)
-    return render_template("held.html.j2", held=held, labels=labels, alike=alike, where=where).text
+    inputs = {
+        "labels": Counter(effect.standing for effect in effects),
+        "places": {effect.elsewhere for effect in effects} - {"elsewhere"},
+    }
+    return render_template("held.html.j2", held=held, **inputs).text
 
 
 _NEAR = {
@@ -106,30 +107,35 @@ def group_questions(status: ClaimStatus, folders: Mapping[str, str]) -> list[Que
     """Published findings and studies without a folder, then others by folder, without arms named above."""
     audited_claims = {claim.id: claim for claim in status.claims}
     headlines = [audited_claims[name] for name in HEADLINES if name in audited_claims]
-    above = _arms_above(status, [claim.id for claim in headlines])
     by_folder = {"": [_row_of_claim(status, claim) for claim in headlines]}
-    for study in status.studies:
-        arms = above.get(study.page, ())
-        left = [finding for finding in study.found.findings if finding.treatment not in arms]
-        if left or study.page not in above:
-            claims = () if study.page in above else status.claims
-            row = _row_of_study(status, study, left, claims)
-            by_folder.setdefault(folders.get(study.name, ""), []).append(row)
+    for study, row in _rows_of_studies(status, _arms_above(status, headlines)):
+        by_folder.setdefault(folders.get(study.name, ""), []).append(row)
     return [
         QuestionGroup(_name_folder(folder), tuple(rows)) for folder, rows in sorted(by_folder.items()) if rows
     ]
 
 
-def _arms_above(status: ClaimStatus, claims: Sequence[str]) -> dict[str, set[str]]:
+def _arms_above(status: ClaimStatus, claims: Sequence[AuditedClaim]) -> dict[str, set[str]]:
     """Arms by page of a study, with effects in the row of a claim; all arms if none is named."""
     above: dict[str, set[str]] = {}
-    for name in claims:
+    for name in (claim.id for claim in claims):
         for study in _studies_behind(status, name):
             treatments = {answer.treatment for answer in study.answers(name)}
             treatments |= {arm for arm, shown in study.illustrates.items() if name in shown}
             every = {finding.treatment for finding in study.found.findings}
             above.setdefault(study.page, set()).update(treatments or every)
     return above
+
+
+def _rows_of_studies(
+    status: ClaimStatus, above: Mapping[str, Collection[str]]
+) -> Iterator[tuple[MeasuredStudy, QuestionRow]]:
+    """Row of each study that has arms which are not named above."""
+    for study in status.studies:
+        is_above, arms = study.page in above, above.get(study.page, ())
+        left = [finding for finding in study.found.findings if finding.treatment not in arms]
+        if left or not is_above:
+            yield study, _row_of_study(status, study, left, () if is_above else status.claims)
 
 
 def _describe_sessions(
@@ -140,27 +146,36 @@ def _describe_sessions(
     """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
         return {}
-    contrasts = [status.over_sessions(study, finding) for study, finding in answers]
-    standing = {effect.standing for contrast in contrasts if contrast for effect in contrast.shown}
-    verdicts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
-    labels = dict.fromkeys([*verdicts[:1], *verdicts[-1:]])
-    measured_study, *others = studies
-    message = ONE_SESSION
-    if others:
-        message = f"{len(studies)} studies" + ("" if labels else f", each {message}")
-    elif labels:
-        several = [each.processor for each in status.pooled[measured_study.name].sessions]
-        processors = format_count(cpu_models.count_models(several), "processor")
-        message = f"{format_count(len(several), 'session')}, {processors}"
+    labels = _extreme_labels(status, answers)
     carries = [f"partly {label}" if len(labels) > 1 else label for label in labels]
     if "depends on the machine" not in labels and {study.name for study in studies} & status.reversals.keys():
         carries.append("opposite sign in other studies")
     return {
         **_find_cause(studies, {finding.treatment for _, finding in answers}),
-        "sessions": message,
+        "sessions": _count_sessions(status, studies, bool(labels)),
         "carries": ", ".join(carries),
-        "carries_way": f"{measured_study.page}#answer" if carries else "",
+        "carries_way": f"{studies[0].page}#answer" if carries else "",
     }
+
+
+def _extreme_labels(
+    status: ClaimStatus, answers: Sequence[tuple[MeasuredStudy, FindingData]]
+) -> dict[str, None]:
+    """Labels on carrying over: what says most of another machine, and what says least."""
+    contrasts = (status.over_sessions(study, finding) for study, finding in answers)
+    standing = {effect.standing for contrast in contrasts if contrast for effect in contrast.shown}
+    verdicts = sorted(standing - _NOTHING or standing, key=_ORDER.index)
+    return dict.fromkeys([*verdicts[:1], *verdicts[-1:]])
+
+
+def _count_sessions(status: ClaimStatus, studies: Sequence[MeasuredStudy], is_pooled: bool) -> str:
+    if len(studies) > 1:
+        return f"{len(studies)} studies" + ("" if is_pooled else f", each {ONE_SESSION}")
+    if not is_pooled:
+        return ONE_SESSION
+    several = [session.processor for session in status.pooled[studies[0].name].sessions]
+    processors = format_count(cpu_models.count_models(several), "processor")
+    return f"{format_count(len(several), 'session')}, {processors}"
 
 
 def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -> dict[str, str]:
@@ -168,19 +183,21 @@ def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -
     for study in studies:
         if operational_laws.list_violations(study.found.causes):
             return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
-        several = [study.found, *study.explained]
-        turns = bottleneck_section.of_both_signs([(str(place), of) for place, of in enumerate(several)])
-        whys = []
-        for (_, threads, treatment), (first, *_, last) in turns.items():
-            ends = [f"{format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)]
-            whys.append((treatment, f"at {format_count(threads, 'thread')}, {'; '.join(ends)}"))
-        for cause in chain.from_iterable(map(bottleneck_section.select_causes, several)):
-            if cause.short:
-                whys.append((cause.treatment, f"at {format_count(cause.threads, 'thread')}: {cause.short}"))
-        why = next((text for treatment, text in whys if treatment in treatments), None)
-        if why is not None:
-            return {"why": why, "why_way": f"{study.page}#why"}
+        for treatment, why in _explain_treatments([study.found, *study.explained]):
+            if treatment in treatments:
+                return {"why": why, "why_way": f"{study.page}#why"}
     return {}
+
+
+def _explain_treatments(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
+    """Treatment and cause, those first whose effects have opposite signs in several sessions."""
+    turns = bottleneck_section.of_both_signs([(str(place), of) for place, of in enumerate(several)])
+    for (_, threads, treatment), (first, *_, last) in turns.items():
+        ends = [f"{format_percent(effect)}: {cause.short}" for effect, _, cause in (first, last)]
+        yield treatment, f"at {format_count(threads, 'thread')}, {'; '.join(ends)}"
+    for cause in chain.from_iterable(map(bottleneck_section.select_causes, several)):
+        if cause.short:
+            yield cause.treatment, f"at {format_count(cause.threads, 'thread')}: {cause.short}"
 
 
 def _name_folder(folder: str) -> str:
@@ -198,7 +215,7 @@ def _studies_behind(status: ClaimStatus, claim: str) -> list[MeasuredStudy]:
 
 
 def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
-    studies, ways = _studies_behind(status, claim.id), status.shipped.get(claim.id, ())
+    studies = _studies_behind(status, claim.id)
     answers = [
         (study, each) for study in studies for each in (*study.answers(claim.id), *study.shows(claim.id))
     ]
@@ -213,21 +230,23 @@ def _row_of_claim(status: ClaimStatus, claim: AuditedClaim) -> QuestionRow:
         for line in _lines_of_finding(status, study, finding)
     ]
     lines += [line for study in studies for line in _lines_of_parts(study, claim)]
-    would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
-    if would:
-        index = record.read_index()
-        newest = [index.newest(way.name) for way in ways if way.name in index.studies]
-        if any(not session.where.findings.is_file() for session in newest):
-            would = "make pages"
-    links = {**_describe_sessions(status, studies, answers), **_describe_grade(status, claim.id)}
     return QuestionRow(
         claim.claim,
         f"claims.html#claim-{make_slug(claim.id)}",
         (claim,),
         tuple(lines),
-        would=would,
-        **links,
+        would="" if lines else _name_command(status.shipped.get(claim.id, ())),
+        **{**_describe_sessions(status, studies, answers), **_describe_grade(status, claim.id)},
     )
+
+
+def _name_command(ways: Sequence[PlannedStudy]) -> str:
+    """Command that gives a claim lines: of its first study, or of what is recorded and not made again."""
+    index = record.read_index()
+    recorded = [index.newest(way.name) for way in ways if way.name in index.studies]
+    if any(not session.where.findings.is_file() for session in recorded):
+        return "make pages"
+    return f"make repro STUDY={ways[0].name}" if ways else ""
 
 
 def _describe_grade(status: ClaimStatus, claim: str) -> dict[str, str]:

@@ -130,21 +130,26 @@ def _name_aa(row: ResultRow) -> str:
 def legend_of(table: ResultsTable) -> list[str]:
     """Meanings of the marks that a table has, and of its column over other sessions."""
     used = {row.mark: row.meaning for row in table.rows}
-    lines = [" · ".join(f"{mark} {used[mark]}" for mark in results.MEANINGS if mark in used)]
-    if any(row.elsewhere for row in table.rows):
-        processors = format_count(table.processors, "processor")
-        places = f"{format_count(table.sessions, 'recorded session')} on {processors}"
-        kinds = {row.elsewhere.kind for row in table.rows if row.elsewhere and row.elsewhere.sessions > 1}
-        texts = []
-        if "expected" in kinds:
-            where = dict.fromkeys(row.elsewhere.where for row in table.rows if row.elsewhere)
-            texts.append(f"nine of ten further sessions {' or '.join(where)} should lie in the range")
-        if "depends on the machine" in kinds:
-            texts.append("“by machine”: smallest to largest so far, as sign or size depends on the machine")
-        elif "seen" in kinds:
-            texts.append("“seen”: smallest to largest so far")
-        lines.append(f"Other sessions: {'; '.join([places, *texts])}.")
-    return [line for line in (*lines, results.describe_help(table.rows)) if line]
+    marks = " · ".join(f"{mark} {used[mark]}" for mark in results.MEANINGS if mark in used)
+    return [line for line in (marks, _legend_of_sessions(table), results.describe_help(table.rows)) if line]
+
+
+def _legend_of_sessions(table: ResultsTable) -> str:
+    """Meaning of the column over other sessions; empty without it."""
+    known = [row.elsewhere for row in table.rows if row.elsewhere]
+    if not known:
+        return ""
+    processors = format_count(table.processors, "processor")
+    texts = [f"{format_count(table.sessions, 'recorded session')} on {processors}"]
+    kinds = {elsewhere.kind for elsewhere in known if elsewhere.sessions > 1}
+    if "expected" in kinds:
+        where = " or ".join(dict.fromkeys(elsewhere.where for elsewhere in known))
+        texts.append(f"nine of ten further sessions {where} should lie in the range")
+    if "depends on the machine" in kinds:
+        texts.append("“by machine”: smallest to largest so far, as sign or size depends on the machine")
+    elif "seen" in kinds:
+        texts.append("“seen”: smallest to largest so far")
+    return f"Other sessions: {'; '.join(texts)}."
 
 
 @dataclass(frozen=True)

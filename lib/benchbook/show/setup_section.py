@@ -1,7 +1,8 @@
 """Setup: programs with their versions, machines and data, settings, and the files applied."""
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from benchbook.compare.text import labels
@@ -28,18 +29,14 @@ DIFFERS, UNKNOWN, AS_COMPARED = "no", "can't be said", "as its engine is compare
 def describe_setup(report_inputs: ReportInputs) -> list[str]:
     """Setup by facts.json and dataset.json; nothing on parts that they do not hold."""
     arms = list(report_inputs.facts["arms"].values())
-    programs = [f"{name} {join_words(version)}" for name, version in _program_versions(arms).items()]
+    programs = [f"{name} {join_words([*versions])}" for name, versions in _program_versions(arms).items()]
     memory, durability = (_settings_of(report_inputs, about) for about in (_MEMORY, _DURABILITY))
     odd = [
         f"{about} ({memory})" if about == _MEMORY else about
         for about, alike, *_ in _compare_settings(report_inputs)
         if alike == DIFFERS
     ]
-    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(report_inputs).values()]
-    kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
-    # Where it is unknown of one server, nothing is said of any.
-    encryption = "" if "" in kinds else join_words([*kinds])
-    security = (f"durability: {durability}" if durability else "", encryption)
+    security = (f"durability: {durability}" if durability else "", _describe_encryption(report_inputs))
     lines = (
         f"not alike: {join_words(odd)}" if odd else "",
         ", ".join(programs),
@@ -50,6 +47,13 @@ def describe_setup(report_inputs: ReportInputs) -> list[str]:
         describe_loaded(report_inputs.facts),
     )
     return [*filter(None, lines)]
+
+
+def _describe_encryption(report_inputs: ReportInputs) -> str:
+    """Encryption of connections; where it is unknown of one server, nothing is said of any."""
+    values = [str(engine.get("tls")).lower() for engine in _engines_by_arm(report_inputs).values()]
+    kinds = dict.fromkeys(_ENCRYPTED.get(value, "") for value in values)
+    return "" if "" in kinds else join_words([*kinds])
 
 
 def _describe_machines(arms: Sequence[Mapping[str, Any]]) -> str:
@@ -120,15 +124,19 @@ def _engines_by_arm(report_inputs: ReportInputs) -> dict[str, Mapping[str, Any]]
 def _compare_settings(report_inputs: ReportInputs) -> list[list[str]]:
     engines, loads = _engines_by_arm(report_inputs), report_inputs.dataset.get("loads") or {}
     are_several = len({engine["name"] for engine in engines.values()}) > 1
+    columns = [loads.get(arm, {}).get("text", {}) for arm in engines]
     rows = []
     for about in descriptors.MEANINGS if engines else ():
-        texts = {arm: loads.get(arm, {}).get("text", {}) for arm in engines}
-        cells = [_read_setting(engine, texts[arm], about) for arm, engine in engines.items()]
-        meant = {cell for _, cell, _ in cells}
-        alike = UNKNOWN if None in meant else "yes" if len(meant) == 1 else DIFFERS
-        if are_several or (alike == DIFFERS and not any(is_stated for _, _, is_stated in cells)):
-            rows.append([about, alike, *(cell for cell, _, _ in cells)])
+        settings = map(_read_setting, engines.values(), columns, itertools.repeat(about))
+        texts, meanings, stated = zip(*settings, strict=True)
+        alike = _compare_meanings({*meanings})
+        if are_several or (alike == DIFFERS and not any(stated)):
+            rows.append([about, alike, *texts])
     return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
+
+
+def _compare_meanings(meanings: Collection[str | None]) -> str:
+    return UNKNOWN if None in meanings else "yes" if len(meanings) == 1 else DIFFERS
 
 
 def _read_setting(
@@ -136,25 +144,32 @@ def _read_setting(
 ) -> tuple[str, str | None, bool]:
     """Engine's setting in one respect, its meaning (None: unknown), and if a study sets it."""
     of, settings = descriptors.find_engine(engine["name"]), engine.get("settings") or {}
-    requests = of.meanings[about]
-    is_stated = any(name in settings for name in requests)
-    statements = {name: (item, item) for name, item in engine.get("unstated", {}).items()}
-    statements |= {
-        name: (setting["asked"], setting.get("got") or setting["asked"]) for name, setting in settings.items()
-    }
+    compared, values = of.meanings[about], _values_by_name(engine)
+    is_stated = any(name in settings for name in compared)
     if about in columns:
-        requests = {"columns": of.text[descriptors.TEXT.index(about)]}
-        statements = {"columns": (columns[about],) * 2}
-    message = "; ".join(f"{name} = {statements[name][0]}" for name in requests if name in statements)
-    if not requests:
-        message = "not read" if about in descriptors.TEXT else "nothing that compares"
-    elif not is_stated and about not in columns:
-        message = f"not stated: {message or 'as its package has it'}"
-    if not requests or not set(requests) <= set(statements):
-        return message, None, is_stated
-    got = [_normalize_value(statements[name][1]) for name in requests]
-    is_as_compared = got == [*map(_normalize_value, requests.values())]
-    return message, AS_COMPARED if is_as_compared else "; ".join(got), is_stated
+        text, due = columns[about], of.text[descriptors.TEXT.index(about)]
+        return f"columns = {text}", _name_meaning({"columns": due}, {"columns": (text, text)}), is_stated
+    if not compared:
+        return "not read" if about in descriptors.TEXT else "nothing that compares", None, False
+    text = "; ".join(f"{name} = {values[name][0]}" for name in compared if name in values)
+    if not is_stated:
+        text = f"not stated: {text or 'as its package has it'}"
+    return text, _name_meaning(compared, values), is_stated
+
+
+def _values_by_name(engine: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Values of an engine's settings as a study asks for them, and as the server has them."""
+    unstated, settings = engine.get("unstated", {}), engine.get("settings") or {}
+    values = {name: (value, value) for name, value in unstated.items()}
+    return values | {name: (of["asked"], of.get("got") or of["asked"]) for name, of in settings.items()}
+
+
+def _name_meaning(compared: Mapping[str, Any], values: Mapping[str, tuple[Any, Any]]) -> str | None:
+    """Values of compared settings in the form that engines share; None if one is not known."""
+    if not compared.keys() <= values.keys():
+        return None
+    got = [_normalize_value(values[name][1]) for name in compared]
+    return AS_COMPARED if got == [*map(_normalize_value, compared.values())] else "; ".join(got)
 
 
 def _normalize_value(value: Any) -> str:
@@ -164,18 +179,21 @@ def _normalize_value(value: Any) -> str:
     return str(int(size[1]) * int(size[2] or 1) << 10 * " kmgt".index(size[3] or " ")) if size else words
 
 
-def _program_versions(arms: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _program_versions(arms: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, None]]:
     """Versions of each program in the order of the arms: engine, proxy, sysbench."""
-    versions: dict[str, list[str]] = {}
     parts = [arm.get(key) or {} for key in ("engine", "proxy") for arm in arms]
     named = [(product_name(part["name"]), part.get("version")) for part in parts if part.get("name")]
     named += [("sysbench", (arm.get("machine") or {}).get("sysbench")) for arm in arms]
+    versions: dict[str, dict[str, None]] = {}
     for name, version in named:
-        matches = (form.search(str(version)) for form in _VERSIONS)
-        short = next((match[1] for match in matches if match), str(version))
-        if version and short not in versions.setdefault(name, []):
-            versions[name].append(short)
+        if version:
+            versions.setdefault(name, {})[_shorten_version(str(version))] = None
     return versions
+
+
+def _shorten_version(version: str) -> str:
+    matches = (form.search(version) for form in _VERSIONS)
+    return next((match[1] for match in matches if match), version)
 
 
 def render_files(report_inputs: ReportInputs) -> list[Html]:
