@@ -9,7 +9,6 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from benchbook.core.published.audit import Audit, AuditedClaim, AuditedNumber
 from benchbook.core.published.audit import AuditedTable as Printed
-from benchbook.core.published.source import PublishedWorkload
 from benchbook.core.util import number_format
 from benchbook.core.util.grouping import group_by
 from benchbook.show import theme
@@ -42,22 +41,14 @@ def tabulate_setup(audit: Audit) -> Table:
     stated += [(key.replace("_", " "), text) for key, text in audit.conduct]
     rows: list[list[object]] = [["found", link_addresses(audit.document.found)]]
     rows += [[name, _format_stated(value)] for name, value in stated]
-    rows += [
-        [f"arm {name}", _join_parts(arm.means, _join_settings(arm.settings))]
-        for name, arm in audit.arms.items()
-    ]
-    rows += [[f"load {name}", _describe_load(load)] for name, load in audit.workloads.items()]
+    for name, arm in audit.arms.items():
+        rows.append([f"arm {name}", "; ".join(filter(None, [arm.means, _join_settings(arm.settings)]))])
+    for name, load in audit.workloads.items():
+        many = load.statements and number_format.format_count(round(load.statements), "statement")
+        message = f"{many} an event" if many else "statements not known"
+        texts = [load.script, message, _join_settings(load.options), load.means]
+        rows.append([f"load {name}", "; ".join(filter(None, texts))])
     return build_table("measured-how", rows, "measured")
-
-
-def _describe_load(load: PublishedWorkload) -> str:
-    many = load.statements and number_format.format_count(round(load.statements), "statement")
-    message = f"{many} an event" if many else "statements not known"
-    return _join_parts(load.script, message, _join_settings(load.options), load.means)
-
-
-def _join_parts(*parts: str | None) -> str:
-    return "; ".join(filter(None, parts))
 
 
 def _format_stated(value: object) -> object:
@@ -107,8 +98,6 @@ def leaves_open(audit: Audit) -> Html:
 Points = dict[str, list[tuple[float, float]]]
 Lines = list[tuple[Printed, AuditedNumber]]
 
-# What an axis is called where its key does not say it.
-AXES = {"second": "printed second"}
 NOT_ALONG = ("arm", "workload", "processes", "threads_per_process")
 # One of each group is drawn, the first that is printed.
 DRAWN = (("qps", "tps"), ("latency_p95_ms", "latency_p99_ms", "latency_avg_ms"))
@@ -166,7 +155,7 @@ def _draw_panels(lines: Lines, load: str) -> Iterator[Panel]:
 
 
 def _draw_panel(points: Points, load: str, metric: str, along: str) -> Panel:
-    names, axis = list(points), AXES.get(along, along.replace("_", " "))
+    names, axis = list(points), "printed second" if along == "second" else along.replace("_", " ")
     drawn = [point for line in points.values() for point in line]
     with theme.figure_style():
         figure, axes = theme.make_canvas()
@@ -177,7 +166,7 @@ def _draw_panel(points: Points, load: str, metric: str, along: str) -> Panel:
         axes.set(title=theme.shorten_name(load), ylabel=LABELS[metric], xlabel=axis)
         axes.set_ylim(0, 1.08 * max(y for _, y in drawn))
         axes.yaxis.set_major_formatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}")
-        if along not in AXES:
+        if along != "second":
             _mark_levels(axes, sorted({x for x, _ in drawn}))
         theme.draw_legend(figure, names, names)
     message = " ".join(

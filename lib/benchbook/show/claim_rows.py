@@ -76,6 +76,17 @@ class ClaimRow:
         return f"{self.where}, {self.metric}: {self.value}{interval}{outcome}" if self.value else self.reason
 
     @property
+    def numbers(self) -> str:
+        """Number, interval and outcome in columns; empty without a number."""
+        cells = (f"{self.value:>8}", self.interval, self.outcome)
+        return "  ".join(filter(None, cells)) if self.value else ""
+
+    @property
+    def verdict(self) -> str:
+        """Verdict on the claim, or that none is passed."""
+        return (self.answer.verdict or "not judged") if self.answer.judged else "illustrated"
+
+    @property
     def reason(self) -> str:
         """Reason for a missing number or verdict."""
         return self.answer.reason or (self.part.reason if self.part else None) or ""
@@ -105,23 +116,19 @@ def list_claim_rows(findings: Findings, answers: Sequence[Answer] | None = None)
 def render_claims(findings: Findings, width: int = 110) -> list[str]:
     """Lines of claims that no contrast of two arms answers; of long ones the place has a line of its own."""
     rows = [row for row in list_claim_rows(findings) if row.answer.kind in ("trend", "proportional")]
-    cells = ((f"{row.value:>8}", row.interval, row.outcome) if row.value else () for row in rows)
-    numbers = ["  ".join(filter(None, texts)) for texts in cells]
     place_width = max((len(row.where) for row in rows), default=0)
-    is_stacked = place_width + max(map(len, numbers), default=0) + 4 > width
+    is_stacked = place_width + max((len(row.numbers) for row in rows), default=0) + 4 > width
     lines: list[str] = []
-    for row, number in zip(rows, numbers, strict=True):
-        answer = row.answer
+    for row in rows:
         if row.is_first:
-            verdict = answer.verdict or "not judged" if answer.judged else "illustrated"
-            head = f"{answer.claim} ({answer.published}), {row.metric}: {verdict}"
+            head = f"{row.answer.claim} ({row.answer.published}), {row.metric}: {row.verdict}"
             lines += textwrap.wrap(head, width, subsequent_indent="  ")
-        if is_stacked or not number:
-            place = row.where if number else row.reason
+        if is_stacked or not row.numbers:
+            place = row.where if row.numbers else row.reason
             lines += textwrap.wrap(place, width, initial_indent="  ", subsequent_indent="  ")
-            lines += [f"  {number}"] if number else []
+            lines += [f"  {row.numbers}"] if row.numbers else []
         else:
-            lines.append(f"  {row.where:<{place_width}}  {number}")
+            lines.append(f"  {row.where:<{place_width}}  {row.numbers}")
     return lines
 
 

@@ -212,18 +212,22 @@ def _explained_findings(name: str, index: record.Index) -> list[Findings]:
 def _build_study(
     name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()
 ) -> MeasuredStudy:
-    inputs = _read_study(where)
-    now = _read_study(paths.study_paths(name))
-    findings = Findings.read(where.findings)
-    today, shown = _illustrated_claims(now), {}
-    for arm, claims in _illustrated_claims(inputs).items():
-        # Without the claims that the study file has withdrawn since.
-        shown[arm] = [claim for claim in claims if claim in today.get(arm, claims)]
+    inputs, now = _read_study(where), _read_study(paths.study_paths(name))
+    findings, today = Findings.read(where.findings), _illustrated_claims(now)
+    # Without the claims that the study file has withdrawn since.
+    shown = {
+        arm: [claim for claim in claims if claim in today.get(arm, claims)]
+        for arm, claims in _illustrated_claims(inputs).items()
+    }
+    place = _describe_place(inputs, is_on_one_node=_count_nodes(where) == 1)
+    return MeasuredStudy(name, findings, is_recorded, shown, place, doubts, _stands_in(inputs, now))
+
+
+def _count_nodes(where: paths.StudyPaths) -> int:
+    """Number of a cluster's nodes that arms ran on, by the facts of a study."""
     facts = files.read_json(where.facts) if where.facts.is_file() else {}
     moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
-    nodes = {node for moment in moments for key, node in moment.items() if key.endswith("_node")}
-    place, messages = _describe_place(inputs, is_on_one_node=len(nodes) == 1), _stands_in(inputs, now)
-    return MeasuredStudy(name, findings, is_recorded, shown, place, doubts, messages)
+    return len({node for moment in moments for key, node in moment.items() if key.endswith("_node")})
 
 
 def list_planned() -> dict[str, list[PlannedStudy]]:
@@ -245,16 +249,18 @@ def _read_study(where: paths.StudyPaths) -> Mapping[str, Any]:
     return yaml_file.read_mapping(where.file, where.shown).data if where.file.is_file() else {}
 
 
+def _arms_of(inputs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {arm: entry or {} for arm, entry in (inputs.get("arms") or {}).items()}
+
+
 def _illustrated_claims(inputs: Mapping[str, Any]) -> dict[str, list[str]]:
-    arms = ((arm, entry or {}) for arm, entry in (inputs.get("arms") or {}).items())
+    arms = _arms_of(inputs).items()
     return {arm: [str(item) for item in entry.get("illustrates") or []] for arm, entry in arms}
 
 
 def _stands_in(inputs: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """Text by arm on the thing it stands in for; from the present file if the arm is the same."""
-    then, today = (
-        {arm: text or {} for arm, text in (values.get("arms") or {}).items()} for values in (inputs, now)
-    )
+    then, today = _arms_of(inputs), _arms_of(now)
     ran, would_run = (without_presentation(arms, UNMEASURED) for arms in (then, today))
     texts = {}
     for arm, statement in then.items():
@@ -266,10 +272,9 @@ def _stands_in(inputs: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, s
 def _describe_place(inputs: Mapping[str, Any], is_on_one_node: bool = False) -> str:
     kind, engine = str((inputs.get("site") or {}).get("kind") or ""), (inputs.get("engine") or {}).get("name")
     site = "one node of a cluster" if is_on_one_node else _SITES.get(kind, kind)
-    arms = [arm or {} for arm in (inputs.get("arms") or {}).values()]
-    is_split = kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms)
-    product = descriptors.product_name(str(engine)) if engine else ""
-    return ", ".join(filter(None, [site if kind else "", "namespaces" if is_split else "", product]))
+    is_split = any(arm.get("network") == "pod" or arm.get("zones") for arm in _arms_of(inputs).values())
+    namespaces = "namespaces" if kind == "local" and is_split else ""
+    return ", ".join(filter(None, [site, namespaces, descriptors.product_name(str(engine or ""))]))
 
 
 def grade_studies(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
@@ -299,8 +304,7 @@ def _printed_dose(document: str, name: str, claim: ClaimSpec) -> float | None:
     if metric is None or not file.is_file():
         return None
     audit = Audit.read(file)
-    cells = next((audited_claim.cells for audited_claim in audit.claims if audited_claim.id == name), [])
-    baselines = {(cell.baseline.table, cell.baseline.row) for cell in cells if cell.baseline}
+    baselines = _printed_baselines(audit, name)
     values = [
         number.value
         for table in audit.tables
@@ -308,6 +312,12 @@ def _printed_dose(document: str, name: str, claim: ClaimSpec) -> float | None:
         if number.metric == metric and (table.name, number.row) in baselines and number.value
     ]
     return sum(values) / len(values) if values else None
+
+
+def _printed_baselines(audit: Audit, claim: str) -> set[tuple[str | None, int | None]]:
+    """Table and row of each number that a claim takes as a baseline."""
+    cells = [cell for each in audit.claims if each.id == claim for cell in each.cells]
+    return {(cell.baseline.table, cell.baseline.row) for cell in cells if cell.baseline}
 
 
 def carries_over(claims: Sequence[str], results: Grades) -> Table:

@@ -1,7 +1,7 @@
 """The forest: effects with intervals, each a line of text and a bar in per cent of the width."""
 
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,13 +61,13 @@ class Scale:
         """Round fractions, zero among them, that stand far enough apart to be read."""
         if self.ticks_at:
             return [*self.ticks_at]
-        gap, ticks = (self.high - self.low) / _MOST_TICKS, [tick / 100 for tick in _TICKS]
-        chosen = [0.0]
-        for side in ([tick for tick in ticks if tick > 0], [tick for tick in ticks[::-1] if tick < 0]):
+        gap, zero, chosen = (self.high - self.low) / _MOST_TICKS, _TICKS.index(0), [0.0]
+        for side in (_TICKS[zero + 1 :], _TICKS[:zero][::-1]):
             last = 0.0
-            for place, tick in zip(map(math.log1p, side), side, strict=True):
+            for tick in side:
+                place = math.log1p(tick / 100)
                 if self.low <= place <= self.high and abs(place - last) >= gap:
-                    chosen.append(tick)
+                    chosen.append(tick / 100)
                     last = place
         return sorted(chosen)
 
@@ -84,6 +84,11 @@ class ForestRow:
     band: Sequence[float | None] | None = None
     kind: str = ""
     way: str = ""
+
+    @property
+    def values(self) -> list[float]:
+        """Its effects, and their mean."""
+        return [value for value, _ in self.dots] + ([] if self.square is None else [self.square])
 
     @property
     def direction(self) -> str:
@@ -132,16 +137,20 @@ def of_findings(
         workload = labels.label_role(finding, "workload")
         drawn.setdefault(workload, []).extend(_build_rows(finding, with_levels))
         bases[labels.in_sentence(finding.names.baseline)] = None
-    # Where each workload has one line, a heading above it would say what the line can.
-    if all(len(lines) == 1 for lines in drawn.values()):
-        rows = [replace(row, name=f"{row.name} on {workload}") for workload, (row,) in drawn.items()]
-    else:
-        rows = [row for name, lines in drawn.items() for row in (ForestRow(name, kind="heading"), *lines)]
+    rows = _join_workloads(drawn)
     if aa and rows:
         rows.append(_row_of_finding(aa, name_finding(aa)))
     against = f"Against {number_format.join_words([*bases])}. " if bases else ""
     message = f"{against}{CAPTION}{CLAIMED if any(row.band for row in rows) else ''}"
     return Forest("effects", "Effects and their intervals", tuple(rows), message)
+
+
+def _join_workloads(drawn: Mapping[str, Sequence[ForestRow]]) -> list[ForestRow]:
+    """Lines of all workloads, each below a heading where one of them has several."""
+    # Where each has one line, a heading above it would say what the line can.
+    if all(len(lines) == 1 for lines in drawn.values()):
+        return [replace(row, name=f"{row.name} on {workload}") for workload, (row,) in drawn.items()]
+    return [row for name, lines in drawn.items() for row in (ForestRow(name, kind="heading"), *lines)]
 
 
 def of_twins(pairs: Iterable[tuple[str, str, FindingData]]) -> Forest:
@@ -260,12 +269,13 @@ def expected_range(effect: PooledEffect) -> Ends | None:
 
 def scale_of(rows: Sequence[ForestRow]) -> Scale:
     """Scale of rows: every effect inside, intervals as far as is useful."""
-    effects = [log_of(value) for row in rows for value, _ in row.dots]
-    effects += [log_of(row.square) for row in rows if row.square is not None]
-    bands = [log_of(end) for row in rows for end in row.band or () if number_format.is_known(end)]
-    inside = [min(max(value, -_FARTHEST), _FARTHEST) for value in (*effects, *bands)]
     ends = [log_of(end) for row in rows for end in row.ends or ()]
-    low, high = min([0.0, *inside]), max([0.0, *inside])
+    inside = [
+        log_of(value)
+        for row in rows
+        for value in (*row.values, *filter(number_format.is_known, row.band or ()))
+    ]
+    low, high = max(min([0.0, *inside]), -_FARTHEST), min(max([0.0, *inside]), _FARTHEST)
     low, high = max(min([low, *ends]), low - _ROOM), min(max([high, *ends]), high + _ROOM)
     room = 0.06 * max(high - low, 0.01)
     return Scale(low - room, high + room)

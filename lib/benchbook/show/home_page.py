@@ -51,11 +51,9 @@ def summarize_record(status: ClaimStatus) -> str:
         for is_report, kind in ((True, "published report"), (False, "other source"))
         if (audits := by_kind.get(is_report))
     ]
-    inputs = {
-        "labels": Counter(effect.standing for effect in effects),
-        "places": {effect.elsewhere for effect in effects} - {"elsewhere"},
-    }
-    return render_template("held.html.j2", held=held, **inputs).text
+    labels = Counter(effect.standing for effect in effects)
+    places = {effect.elsewhere for effect in effects} - {"elsewhere"}
+    return render_template("held.html.j2", held=held, labels=labels, places=places).text
 
 
 _NEAR = {

@@ -8,6 +8,7 @@ from matplotlib.ticker import LogFormatter, NullLocator
 from nbformat import v4
 
 from benchbook.core.util import number_format
+from benchbook.core.util.grouping import group_by
 from benchbook.log_analysis import tables
 from benchbook.log_analysis.comparison import LogSet, needed_spread
 from benchbook.log_analysis.text import joined_headings, page_rows
@@ -51,8 +52,8 @@ def scaling_table(logs: LogSet) -> Table:
 def latency_picture(logs: LogSet) -> Picture:
     """Mean latency over threads, a panel a workload."""
     panels = []
-    for workload in dict.fromkeys(series.workload for series in logs.scaling):
-        chosen, messages = [series for series in logs.scaling if series.workload == workload], []
+    for workload, chosen in group_by(logs.scaling, lambda series: series.workload).items():
+        messages = []
         with theme.figure_style():
             figure, axes = theme.make_canvas()
             for series in chosen:

@@ -169,13 +169,15 @@ def _read_promise(study: Mapping[str, Any], key: str) -> Any:
     elif key == "arms":
         value = without_presentation(value)
     elif key == study_variants.SECTION and isinstance(value, Mapping):
-        value = {
-            size: {**patch, "arms": without_presentation(patch["arms"]) or None}
-            if isinstance(patch, Mapping) and "arms" in patch
-            else patch
-            for size, patch in value.items()
-        }
+        value = {size: _without_presentation(patch) for size, patch in value.items()}
     return value or None
+
+
+def _without_presentation(patch: Any) -> Any:
+    """What a size changes of a study, without the presentation of its arms."""
+    if not isinstance(patch, Mapping) or "arms" not in patch:
+        return patch
+    return {**patch, "arms": without_presentation(patch["arms"]) or None}
 
 
 def _list_revisions(study: str) -> list[Revision]:

@@ -96,6 +96,10 @@ def _group_rows(rows: Sequence[ResultRow]) -> dict[tuple[str, str, str], list[Re
     return group_by(rows, lambda row: (row.treatment, row.baseline, row.metric))
 
 
+def _name_groups(rows: Sequence[ResultRow], table: ResultsTable) -> list[tuple[str, list[ResultRow]]]:
+    return [(_name_group(several[0], table), several) for several in _group_rows(rows).values()]
+
+
 def caption_of(table: ResultsTable) -> str:
     """Subject of the numbers: `Change in queries/s against direct connections, 98 % intervals.`"""
     rows = table.rows or table.aa
@@ -112,13 +116,12 @@ def caption_of(table: ResultsTable) -> str:
     return ", ".join(parts) + "."
 
 
-def _name_group(key: tuple[str, str, str], table: ResultsTable) -> str:
-    treatment, baseline, metric = key
-    name = labels.strip_article(treatment)
+def _name_group(first: ResultRow, table: ResultsTable) -> str:
+    name = labels.strip_article(first.treatment)
     if len({row.baseline for row in table.rows}) > 1:
-        name += f" against {labels.in_sentence(baseline)}"
+        name += f" against {labels.in_sentence(first.baseline)}"
     if len({row.metric for row in table.rows}) > 1:
-        name += f", {labels.name_metric(metric)}"
+        name += f", {labels.name_metric(first.metric)}"
     return name
 
 
@@ -210,8 +213,8 @@ class _TextLayout:
 def render_text(table: ResultsTable, width: int = WIDTH, is_coloured: bool = False) -> list[str]:
     """Lines of the table for a terminal of some width; colours only if requested."""
     notes, layout, lines = _Footnotes(), _lay_out(table, width, is_coloured), list[str]()
-    for key, rows in _group_rows(table.rows).items():
-        lines.append(layout.heading(_name_group(key, table)))
+    for name, rows in _name_groups(table.rows, table):
+        lines.append(layout.heading(name))
         lines += layout.workloads(rows, lambda name, row: [layout.line(name, row, notes.mark(row))])
     for rows in _group_rows(table.aa).values():
         lines.append(_name_aa(rows[0]))
@@ -234,7 +237,7 @@ def _lay_out(table: ResultsTable, width: int, is_coloured: bool) -> _TextLayout:
 
 
 def _name_width(table: ResultsTable) -> int:
-    groups = [min(len(_name_group(key, table)), _MOST_OF_A_NAME) for key in _group_rows(table.rows)]
+    groups = [min(len(name), _MOST_OF_A_NAME) for name, _ in _name_groups(table.rows, table)]
     return max([*(len(row.workload) + 2 for row in (*table.rows, *table.aa)), *groups], default=10)
 
 
@@ -254,10 +257,7 @@ def render_html(table: ResultsTable) -> Html:
     notes, is_long = _Footnotes(), len(table.rows) > _MANY_ROWS
     whole = {row.finding for row in table.rows if row.threads is None and is_long}
     rows = [row for row in table.rows if row.threads is None or row.finding not in whole]
-    groups, every = (
-        [(_name_group(key, table), several) for key, several in _group_rows(chosen).items()]
-        for chosen in (rows, table.rows)
-    )
+    groups, every = (_name_groups(chosen, table) for chosen in (rows, table.rows))
     return render_template(
         "results.html.j2",
         table=table,
@@ -283,13 +283,13 @@ def render_markdown(table: ResultsTable) -> str:
         f"|---|---|{''.join('--:|' if column.is_number else '---|' for column in columns)}",
     ]
     for row in rows:
-        name = _name_aa(row) if row.is_aa else _name_group((row.treatment, row.baseline, row.metric), table)
+        name = _name_aa(row) if row.is_aa else _name_group(row, table)
         cells = [column.text(row) + (notes.mark(row) if column.key == "mark" else "") for column in columns]
         if row.is_aa:
             cells[-1] = describe_aa(row)
         lines.append(f"| {' | '.join([escape_markdown(name), escape_markdown(row.workload), *cells])} |")
-    escaped = (escape_markdown(text).replace("\\~", "~") for text in (*legend_of(table), *notes.lines))
-    return "\n".join([*lines, "", *(f"{text}  " for text in escaped)]).rstrip()
+    texts = (escape_markdown(text).replace("\\~", "~") for text in (*legend_of(table), *notes.lines))
+    return "\n".join([*lines, "", *map("{}  ".format, texts)]).rstrip()
 
 
 def describe_row(row: ResultRow) -> str:

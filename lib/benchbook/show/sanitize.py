@@ -53,15 +53,20 @@ def _is_clean(html: str) -> bool:
         tag, place = match["tag"], match.end()
         if tag is None:
             return not open_
-        if tag not in _PLAIN or (match["end"] and (match["own"] or not open_ or open_.pop() != tag)):
+        if tag not in _PLAIN or not all(_is_plain(tag, *pair) for pair in _ATTRIBUTE.findall(match["own"])):
             return False
-        if not match["end"] and tag not in _EMPTY:
-            open_.append(tag)
-        for name, value in _ATTRIBUTE.findall(match["own"]):
-            is_address = name in ("href", "src")
-            if not _is_allowed(tag, name, value) or (is_address and not _ADDRESS.fullmatch(value)):
+        if match["end"]:
+            if match["own"] or open_[-1:] != [tag]:
                 return False
+            open_.pop()
+        elif tag not in _EMPTY:
+            open_.append(tag)
     return False
+
+
+def _is_plain(tag: str, name: str, value: str) -> bool:
+    is_address = name in ("href", "src")
+    return _is_allowed(tag, name, value) and not (is_address and not _ADDRESS.fullmatch(value))
 
 
 def _is_allowed(tag: str, name: str, value: str) -> bool:

@@ -18,7 +18,7 @@ from benchbook.show import forest
 from benchbook.show.evidence import ReportInputs
 from benchbook.show.forest import Forest
 from benchbook.show.markup import Html
-from benchbook.show.table import Table, build_table, number_column
+from benchbook.show.table import Table, TableColumn, build_table, number_column
 from benchbook.show.templating import render_template
 
 HEADINGS = {"steal_pct": ("Steal", "%"), "hour": ("Hour", "UTC")}
@@ -122,10 +122,7 @@ def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     facts = [read_moderators(session) for session in recorded.sessions]
     about = list(dict.fromkeys(key for values in facts for key in values if key != "processor"))
     inputs = {
-        "about": [
-            number_column(*HEADINGS.get(key, (f"{name[:1].upper()}{name[1:]}", "")))
-            for key, name in ((key, labels.NAMES["moderators"].get(key, key)) for key in about)
-        ],
+        "about": [*map(_moderator_column, about)],
         "effects": [
             number_column(
                 labels.strip_article(contrast.names.treatment),
@@ -139,6 +136,11 @@ def tabulate_moderators(recorded: MetaAnalysis) -> Table:
     }
     rows = zip(recorded.sessions, facts, strict=True)
     return build_table("moderators", rows, told=messages, keys=about, **inputs)
+
+
+def _moderator_column(key: str) -> TableColumn:
+    name = labels.NAMES["moderators"].get(key, key)
+    return number_column(*HEADINGS.get(key, (f"{name[:1].upper()}{name[1:]}", "")))
 
 
 def left_out(recorded: MetaAnalysis) -> Table:

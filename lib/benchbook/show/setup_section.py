@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.compare.text import labels
@@ -129,14 +129,10 @@ def _compare_settings(report_inputs: ReportInputs) -> list[list[str]]:
     for about in descriptors.MEANINGS if engines else ():
         settings = map(_read_setting, engines.values(), columns, itertools.repeat(about))
         texts, meanings, stated = zip(*settings, strict=True)
-        alike = _compare_meanings({*meanings})
+        alike = UNKNOWN if None in meanings else "yes" if len({*meanings}) == 1 else DIFFERS
         if are_several or (alike == DIFFERS and not any(stated)):
             rows.append([about, alike, *texts])
     return sorted(rows, key=lambda row: (row[1] != DIFFERS, row[1] != UNKNOWN))
-
-
-def _compare_meanings(meanings: Collection[str | None]) -> str:
-    return UNKNOWN if None in meanings else "yes" if len(meanings) == 1 else DIFFERS
 
 
 def _read_setting(

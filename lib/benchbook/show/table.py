@@ -19,6 +19,16 @@ class TableColumn:
     kind: str | None = None
     meaning: str | None = None
 
+    @property
+    def heading(self) -> str:
+        """Label and unit."""
+        return f"{self.label} {self.unit}".strip()
+
+    @property
+    def name(self) -> str:
+        """Label and unit as a sentence has them."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
 
 def number_column(label: str, unit: str = "", meaning: str | None = None) -> TableColumn:
     """Give a column of numbers."""
@@ -74,7 +84,7 @@ class Table:
         columns, rows, shared = self._narrowed() if self.rows else ([], [], "")
         is_transposed = self.is_compared and len(columns) > len(rows)
         if is_transposed:
-            headings = [f"{column.label} {column.unit}".strip() for column in columns]
+            headings = [column.heading for column in columns]
             labels, *lines = zip(*rows, strict=True)
             columns = [TableColumn(headings[0]), *(text_column(str(label)) for label in labels)]
             rows = [[heading, *line] for heading, line in zip(headings[1:], lines, strict=True)]
@@ -91,7 +101,7 @@ class Table:
 
     def render_text(self) -> list[str]:
         """Lines for a terminal: title, a line for the headings, one for each row."""
-        head = [f"{column.label} {column.unit}".strip() for column in self.columns]
+        head = [column.heading for column in self.columns]
         lines = [head, *([str(cell) for cell in row] for row in self.rows)]
         sizes = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
         texts = [
@@ -105,13 +115,13 @@ class Table:
         kept, shared = [0], []
         for place in range(1, len(self.columns)):
             values = {escape_html(row[place]) for row in self.rows}
-            if len(values) > 1 or (len(self.rows) < _FEWEST_ALIKE and values != {""}):
+            if values == {""}:
+                continue
+            if len(values) > 1 or len(self.rows) < _FEWEST_ALIKE:
                 kept.append(place)
-            elif values != {""}:
-                column = self.columns[place]
-                unit = f" ({column.unit})" if column.unit else ""
+            else:
                 text = html.unescape(re.sub(r"<[^>]*>", "", values.pop())).strip()
-                shared.append(f"{column.label}{unit}: {text}")
+                shared.append(f"{self.columns[place].name}: {text}")
         rows = [[row[place] for place in kept] for row in self.rows]
         caption_text = f"The same in every row: {'; '.join(shared)}." if shared else ""
         return [self.columns[place] for place in kept], rows, caption_text

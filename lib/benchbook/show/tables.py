@@ -20,7 +20,9 @@ from benchbook.show.run_tables import cell_anchor
 from benchbook.show.table import Table, TableColumn, build_table, text_column
 from benchbook.show.templating import ORDER
 
-_NO_ARMS: Mapping[str, str] = {}
+Facts = Mapping[str, Any]
+Names = Mapping[str, str]
+_NO_ARMS: Names = {}
 UNISTORE = "unistore"
 # So many columns of numbers stand beside workload, threads and arm on a page of 1,200 pixels.
 _WIDEST = 9
@@ -79,7 +81,7 @@ def format_confidence(entries: Sequence[Contrast | LevelContrast | ByThreads]) -
     return number_format.join_words([*map(number_format.format_level, levels)])
 
 
-def tabulate_differences(findings: Findings, arms: Mapping[str, str]) -> Table:
+def tabulate_differences(findings: Findings, arms: Names) -> Table:
     """List every fact that differs between the arms (given with readable names), as reported."""
     entries = findings.facts_differ
     columns = [arm for arm in arms if any(arm in entry.values for entry in entries)]
@@ -115,9 +117,7 @@ def tabulate_setup(report_inputs: ReportInputs) -> list[object]:
     ]
 
 
-def tabulate_facts(
-    tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Mapping[str, str] = _NO_ARMS
-) -> list[Table]:
+def tabulate_facts(tree: Facts | None, title: str, anchor: str, arms: Names = _NO_ARMS) -> list[Table]:
     """Facts as reported, a row each, a column for each of `arms`; a list of records is a table of its own."""
     facts = dict(tree or {})
     of_arms = facts.pop("arms") if arms else {}
@@ -129,10 +129,8 @@ def tabulate_facts(
     ]
 
 
-def _lay_out_facts(
-    facts: Mapping[str, Any], sides: Mapping[str, Mapping[str, Any]]
-) -> tuple[list[TableColumn], list[list[object]]]:
-    """Columns and rows of facts: what differs by side beside each other, then what they share."""
+def _lay_out_facts(facts: Facts, sides: Mapping[str, Facts]) -> tuple[list[TableColumn], list[list[object]]]:
+    """Columns and rows of facts: those of the sides beside each other, then what they share."""
     flat = [dict(_flatten_facts(side)) for side in sides.values()]
     lines = [(name, [side.get(name) for side in flat]) for name in dict.fromkeys(chain(*flat))]
     lines += [(name, [value] * (len(sides) or 1)) for name, value in _flatten_facts(facts)]
@@ -140,7 +138,7 @@ def _lay_out_facts(
     return columns, [[name, *map(_format_value, values)] for name, values in lines]
 
 
-def _tabulate_records(items: Sequence[Mapping[str, Any]], title: str, anchor: str) -> Table:
+def _tabulate_records(items: Sequence[Facts], title: str, anchor: str) -> Table:
     """Table of records, a row each and a column for each of their keys."""
     keys = dict.fromkeys(chain(*items))
     rows = [[_format_value(item.get(key)) for key in keys] for item in items]
@@ -176,9 +174,9 @@ def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def tabulate_loading(dataset: Mapping[str, Any] | None, names: Mapping[str, str]) -> list[Table]:
+def tabulate_loading(dataset: Facts | None, names: Names) -> list[Table]:
     """Loading time of each copy of the data by dataset.json, with the arms' `names`; none if not timed."""
-    loads: Mapping[str, Mapping[str, Any]] = (dataset or {}).get("loads") or {}
+    loads: Mapping[str, Facts] = (dataset or {}).get("loads") or {}
     if not dataset or not loads:
         return []
     copies: dict[tuple[str, float], list[str]] = {}
@@ -205,7 +203,7 @@ def tabulate_usage(report_inputs: ReportInputs) -> list[Table]:
     ]
 
 
-def _name_stores(arms: Iterable[Mapping[str, Any]]) -> str:
+def _name_stores(arms: Iterable[Facts]) -> str:
     """Name of the stores of a TiDB cluster, by the facts of its arms."""
     storages = [str((arm.get("engine") or {}).get("storage")) for arm in arms]
     return f"store ({UNISTORE})" if any(name.startswith(UNISTORE) for name in storages) else "TiKV"
@@ -250,7 +248,7 @@ def tabulate_leaders(report_inputs: ReportInputs) -> list[Table]:
     return [build_table("leaders", rows, has_zones=any(row[-1] for row in rows))] if rows else []
 
 
-def _share_beside(facts: Mapping[str, Any], looks: Sequence[Counter[str]]) -> str:
+def _share_beside(facts: Facts, looks: Sequence[Counter[str]]) -> str:
     """Share of leaders in the zone of the TiDB that asks, in per cent; empty for an arm without zones."""
     cluster = (facts.get("engine") or {}).get("cluster") or {}
     # The store that each TiDB shares a zone with; each TiDB is asked as much.
@@ -272,7 +270,7 @@ def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:
     return [build_table("throttling", list(results.items()))] if results else []
 
 
-def _may_be_limited(facts: Mapping[str, Any]) -> bool:
+def _may_be_limited(facts: Facts) -> bool:
     """True if an arm may have a limit: a pod may have one that no study asked for."""
     parts = (facts.get("cpu") or {}).values()
     return "qos_class" in facts or any((part or {}).get("quota_cores") for part in parts)
