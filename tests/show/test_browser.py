@@ -34,8 +34,8 @@ def test_it_asks_for_nothing_and_fits_every_width(browser, built, width):
     page = _open(browser, built, width)
     assert page.trouble == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    broken = page.evaluate("[...document.images].filter(image => !image.naturalWidth).map(image => image.alt)")
-    assert broken == []
+    widths = page.locator("img").evaluate_all("images => images.map(image => image.naturalWidth)")
+    assert min(widths) > 0
 
 
 def test_it_reads_without_script(browser, built):

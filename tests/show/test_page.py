@@ -152,7 +152,7 @@ def test_other_outputs_are_shown_without_colours_codes_and_hidden_cells():
 
 def test_a_picture_without_alt_text_is_refused_and_one_with_it_is_shown():
     data = {"image/png": "AAAA"}
-    with pytest.raises(ValueError, match="^cell 1: .*alt text"):
+    with pytest.raises(ValueError, match=r"^cell 1: .*alt text"):
         _page(new_code_cell("1", outputs=[new_output("display_data", data)]))
     image = _page(
         new_code_cell("1", outputs=[new_output("display_data", data)], metadata={"alt": 'a "b"'})

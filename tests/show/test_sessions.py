@@ -61,7 +61,7 @@ def test_a_session_of_ones_own_stands_beside(made, study, monkeypatch):
 
 def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    with pytest.raises(NotThere, match="^quick: "):
+    with pytest.raises(NotThere, match=r"^quick: "):
         benchbook.pooled("quick")
     folder = tmp_path / "data" / "recorded" / "quick"
     folder.mkdir(parents=True)
