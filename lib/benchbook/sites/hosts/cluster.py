@@ -17,7 +17,7 @@ from benchbook.core.artifacts import applied_config
 from benchbook.core.study.engines import engine_of
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_hosts import Numa
-from benchbook.core.util.errors import SiteError
+from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.hosts import tiup
 from benchbook.sites.hosts.machine import OnHost
@@ -46,8 +46,7 @@ class TiupCluster(TidbServers, data_snapshots.Loaded):
         self.notes = self.control = machines[dict(part.where.others)["control"]]
         self.engine = engine_of(study, part.arm)
         self.version = f"v{self.engine.version}"
-        assert study.site.tiup is not None
-        self.tiup = study.site.tiup
+        self.tiup = require_value(study.site.tiup)
         self.asked, self.numa = tiup.build_settings(study, part), study.arms[part.arm].numa or Numa()
         self.configs = tiup.merge_configs(study, part.arm)
         folders = {name: str(machine.folder) for name, machine in machines.items()}

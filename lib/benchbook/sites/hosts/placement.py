@@ -16,6 +16,8 @@ from benchbook.sites.topology.parts import Arranged, describe_proxy, name_copies
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
+# Roles of a cluster's hosts beside its TiDBs'.
+BEHIND = ("tikv", "pd", "control")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def hosts_of(chain: Chain) -> dict[str, str]:
     # Clients' statements end on these.
     ends = dict.fromkeys(place.host for server in chain.servers for place in reached_at(server))
     named: dict[str, tuple[str, ...]] = {"server": tuple(ends)}
-    for role in ("tikv", "pd", "control"):
+    for role in BEHIND:
         named[role] = tuple(name for what, name in others if what == role)
     named |= {"proxy": (chain.proxy.where.host,) if chain.proxy else (), "client": client_hosts(chain)}
     return {number_role(role, rank): name for role, names in named.items() for rank, name in enumerate(names)}
@@ -137,14 +139,12 @@ class _Makes:
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:
-        tiup, result = self.study.site.tiup, data_variant(arm)
-        assert tiup is not None
-        requests = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
-        chosen = {role: roles.find_hosts(self.hosts, role)[:most] for role, most in requests.items()}
-        chosen["server"] = roles.find_hosts(self.hosts, "server", arm.hosts.get("server"))[: tiup.tidb.hosts]
+        counts, variant = roles.count_roles(self.study, arm), data_variant(arm)
+        chosen = {role: roles.find_hosts(self.hosts, role)[: counts[role]] for role in BEHIND}
+        chosen["server"] = roles.find_hosts(self.hosts, "server", arm.hosts.get("server"))[: counts["server"]]
         used = {host for named in chosen.values() for host in named}
         nodes = (arm.numa or Numa()).tidb or (None,)
-        others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
+        others = tuple((role, host) for role in BEHIND for host in chosen[role])
 
         def where(port: int) -> HostPlacement:
             places = tuple(
@@ -154,5 +154,5 @@ class _Makes:
             )
             return HostPlacement(places[0].host, places[0].address, places, others)
 
-        options = dict[str, Any](arm=name, variant=result, prepared=self.prepared[name], program="cluster")
+        options = dict[str, Any](arm=name, variant=variant, prepared=self.prepared[name], program="cluster")
         return self.arranged.once("server", "server", CLUSTER_PORTS, used, where=where, **options)

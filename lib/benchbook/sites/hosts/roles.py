@@ -8,7 +8,7 @@ from benchbook.core.study.engines import engine_of
 from benchbook.core.study.inventory import Target
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_arm import Arm
-from benchbook.core.util.errors import InputErrors
+from benchbook.core.util.errors import InputErrors, require_value
 from benchbook.core.util.plural import count
 from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.topology.background_load import too_few_files
@@ -50,7 +50,6 @@ def count_roles(study: StudySpec, arm: Arm) -> dict[str, int]:
 
 def summarize_needs(study: StudySpec) -> str:
     """Hosts and programs that a study needs, and the inventory's hosts by role, as text."""
-    assert study.site.inventory is not None
     lines, most = ["  needs"], _count_most(study)
     wanted = list_programs([study], _describe_needs)
     for role, number in most.items():
@@ -60,7 +59,7 @@ def summarize_needs(study: StudySpec) -> str:
     if clients > 1:
         lines.append(f"    {clients} clients at a time, shared out over the hosts with the role client")
     try:
-        hosts = inventory.load_hosts(study.site.inventory)
+        hosts = inventory.load_hosts(require_value(study.site.inventory))
     except InputErrors as error:
         return "\n".join([*lines, f"  inventory   {error.errors[0]}"])
     for role in inventory.ROLES:

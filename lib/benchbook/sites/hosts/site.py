@@ -11,7 +11,7 @@ import sqlalchemy
 from benchbook.core.study import inventory
 from benchbook.core.study.model import Endpoint
 from benchbook.core.study.study import StudySpec
-from benchbook.core.util.errors import InputErrors, SiteError
+from benchbook.core.util.errors import InputErrors, SiteError, require_value
 from benchbook.sites.agent import microbenchmarks
 from benchbook.sites.agent.facts import TOLD
 from benchbook.sites.contract import Start
@@ -33,8 +33,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
 
     def __init__(self, study: StudySpec, lab: Path) -> None:
         super().__init__(study, lab)
-        assert study.site.inventory is not None
-        self.targets = inventory.load_hosts(study.site.inventory)
+        self.targets = inventory.load_hosts(require_value(study.site.inventory))
         self.chains = placement.build_chains(study, self.targets)
 
     def _is_here(self) -> bool:
@@ -53,11 +52,11 @@ class HostsSite(ArrangedSite[HostPlacement]):
     @classmethod
     def foreseeable_obstacles(cls, study: StudySpec, arm: str) -> list[str]:
         """Reasons against an arm by study and inventory; an unreadable inventory is reported itself."""
-        assert study.site.inventory is not None
         try:
-            return list(roles.infeasible_reasons(study, arm, inventory.load_hosts(study.site.inventory)))
+            hosts = inventory.load_hosts(require_value(study.site.inventory))
         except InputErrors:
             return []
+        return list(roles.infeasible_reasons(study, arm, hosts))
 
     def obstacles(self, arm: str) -> list[str]:
         """Raise Refused if a host refuses our login or can't be trusted: no reason to skip an arm."""

@@ -21,9 +21,8 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 def build_settings(study: StudySpec, part: Part) -> config.TidbSettings:
     """Settings asked of each TiDB of a cluster: its items, and its variables."""
     engine = engine_of(study, part.arm)
-    assert engine.version is not None
     settings = {**engine.settings, **merge_configs(study, part.arm)["tidb"]}
-    return config.complete_settings(settings, engine.version)
+    return config.complete_settings(settings, require_value(engine.version))
 
 
 def merge_configs(study: StudySpec, arm: str) -> dict[str, dict[str, Any]]:

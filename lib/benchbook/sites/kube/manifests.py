@@ -13,6 +13,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Kubernetes
+from benchbook.core.util.errors import require_value
 from benchbook.sites.kube import placement
 from benchbook.sites.kube.placement import SERVICE_PORT, Chain, Part, ResourceLimits, StudyNames
 from benchbook.sites.proxies.proxy import load_pod as proxy_pod
@@ -85,9 +86,8 @@ def build_proxy(
     study: StudySpec, names: StudyNames, proxy: Part, address: str | None = None
 ) -> list[dict[str, Any]]:
     """A proxy's settings and its StatefulSet; it leads to `address`, None: the server's Service."""
-    assert proxy.to is not None
-    leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
-    behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.resources.limit_cpu
+    to, cores = require_value(proxy.to), proxy.where.resources.limit_cpu
+    leads_to, behind = (address, to.port) if address else (f"{to.name}.{names.namespace}.svc", SERVICE_PORT)
     files = proxy_pod(proxy.program).files(proxy.port, leads_to, behind, cores)
     config = names.manifest("ConfigMap", proxy.name, proxy.name, data=files)
     return [config, build_stateful(study, names, proxy, files)]
@@ -150,17 +150,18 @@ def format_tolerations(here: Kubernetes) -> list[dict[str, Any]]:
 def _build_affinity(part: Part) -> dict[str, Any]:
     """Put a neighbour on its server's node; client and proxy away from servers if possible."""
     if part.where.beside is not None:
-        term = _build_term("In", part.where.beside)
+        term = build_term({"benchbook/part": part.where.beside})
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     if part.kind == "server":
         return {}
-    term = {"weight": 100, "podAffinityTerm": _build_term("NotIn", part.name)}
+    term = {"weight": 100, "podAffinityTerm": build_term({"benchbook/part": part.name}, "NotIn")}
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def _build_term(operator: str, part: str) -> dict[str, Any]:
-    requests = {"key": "benchbook/part", "operator": operator, "values": [part]}
-    return {"labelSelector": {"matchExpressions": [requests]}, "topologyKey": HOSTNAME}
+def build_term(labels: Mapping[str, str], operator: str = "In") -> dict[str, Any]:
+    """Term of an affinity: a node's pods that have labels, with `NotIn` those without them."""
+    terms = [{"key": key, "operator": operator, "values": [value]} for key, value in labels.items()]
+    return {"labelSelector": {"matchExpressions": terms}, "topologyKey": HOSTNAME}
 
 
 def render_yaml(manifests: list[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from benchbook.core.study.study import StudySpec
 from benchbook.core.study.study_kubernetes import Kubernetes, Role, parse_release
 from benchbook.core.util.errors import require_value
 from benchbook.sites.kube import manifests, placement
-from benchbook.sites.kube.manifests import HOSTNAME, format_resources, format_tolerations
+from benchbook.sites.kube.manifests import build_term, format_resources, format_tolerations
 from benchbook.sites.kube.placement import Chain, StudyNames, choose_resources, get_section, service_of
 from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
@@ -122,7 +122,5 @@ def build_balancer(names: StudyNames, chain: Chain) -> dict[str, Any]:
 def _build_affinity(name: str, part: str) -> dict[str, Any]:
     """Put each pod of a part on a node of its own, as the parts of the published clusters were."""
     # Two clusters may share nodes: they are told apart by the operator's own label.
-    labels = {INSTANCE: name, COMPONENT: part}
-    terms = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
-    term = {"labelSelector": {"matchExpressions": terms}, "topologyKey": HOSTNAME}
+    term = build_term({INSTANCE: name, COMPONENT: part})
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -22,7 +22,7 @@ import pymysql
 from benchbook.core.study.study_cluster import Cluster as Asked
 from benchbook.core.study.study_cluster import Event
 from benchbook.core.util import files
-from benchbook.core.util.errors import SettingsDiffer, SiteError
+from benchbook.core.util.errors import SettingsDiffer, SiteError, require_value
 from benchbook.core.util.numeric_equality import flatten_mapping
 from benchbook.sites import settings
 from benchbook.sites import workspace as labs
@@ -220,10 +220,9 @@ class UnistoreCluster(TidbServers):
     def __init__(
         self, machine: LocalMachine, engine: Any, place: labs.PartLocation, zones: ClusterZones | None = None
     ) -> None:
-        assert engine.cluster is not None
         lab = machine.lab
         self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
-        self.size: Asked = engine.cluster
+        self.size: Asked = require_value(engine.cluster)
         self.programs = build.build_cluster(lab, engine.version)
         self.version = build.said_version(self.programs["tidb-server"])
         self.asked = config.complete_settings(engine.settings, self.version)

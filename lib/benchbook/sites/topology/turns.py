@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from benchbook.core.util.errors import require_value
 from benchbook.sites import workspace as labs
 from benchbook.sites.contract import Taker
 from benchbook.sites.processes import process, taskstats
@@ -78,8 +79,7 @@ class ClockProcess:
 
     @property
     def exit_code(self) -> int | None:
-        assert self.child.popen is not None
-        return self.child.popen.poll()
+        return require_value(self.child.popen).poll()
 
     def end(self) -> dict[str, Any]:
         """End the clock if it goes on, let every part go on, and return its result and exit code."""
