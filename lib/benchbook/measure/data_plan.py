@@ -1,7 +1,7 @@
 """Data of a study: tables, scripts and loading of each arm, derived once from the study file."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from benchbook.core.study.custom_scripts import CustomScript
 from benchbook.core.study.engines import cache_start, engine_of, is_analyzed, is_prewarmed
 from benchbook.core.study.model import compute_fingerprint
 from benchbook.core.study.study import TWIN, StudySpec
+from benchbook.core.study.study_sections import Engine
 from benchbook.core.util.errors import BenchbookError
 
 
@@ -70,15 +71,20 @@ def plan_data(study: StudySpec) -> DataPlan:
             warmed = is_prewarmed(study, arm), is_analyzed(study, arm), cache_start(study, arm)
         index = "after" if model.data is None else model.data.index
         loads[arm] = ArmLoad(index, traits[arm].leaves_gaps, *warmed)
-    # An engine's own checksum is of bytes as they are kept, which the character set decides.
-    first = next(iter(traits.values()))
-    names = [name for about in descriptors.TEXT for name in first.meanings[about]]
-    texts = {str([*map(engine.settings.get, names)]) for engine in engines.values()}
-    are_alike = study.site.existing is None and len(texts) == len({of.name for of in traits.values()}) == 1
-    if are_alike and first.has_checksum:
-        kind = "own"
-    else:
-        kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
-        ways = {kinds[of.driver] for of in traits.values()}
-        kind = ways.pop() if len(ways) == 1 else "text"
+    kind = _choose_checksum(study, [*engines.values()], [*traits.values()])
     return DataPlan(data.tables, data.table_size, data.seed, label, kind, scripts, prepared, loads)
+
+
+def _choose_checksum(
+    study: StudySpec, engines: Sequence[Engine], traits: Sequence[descriptors.EngineDescriptor]
+) -> str:
+    """The kind of checksum that all engines of a study can make; `traits` are theirs, in their order."""
+    first, is_ours = traits[0], study.site.existing is None
+    # An engine's own checksum is of bytes as they are kept, which the character set decides.
+    names = [name for about in descriptors.TEXT for name in first.meanings[about]]
+    texts = {str([*map(engine.settings.get, names)]) for engine in engines}
+    if first.has_checksum and is_ours and len(texts) == len({of.name for of in traits}) == 1:
+        return "own"
+    kinds = {descriptors.MYSQL: "crc32", descriptors.PGSQL: "md5"}
+    ways = {kinds[of.driver] for of in traits}
+    return ways.pop() if len(ways) == 1 else "text"

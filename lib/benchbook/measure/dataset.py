@@ -43,37 +43,50 @@ def ensure_data(
 def _ensure_data(
     site: Site, data: DataPlan, recorded: Recorded, recorded_scripts: Recorded, events: list[str]
 ) -> Description:
-    kept = [arm for arm in arm_of_each_copy(site) if site.has_snapshot(data.label, arm)]
-    lost = [arm for arm in arm_of_each_copy(site) if arm not in kept]
-    if lost and recorded is not None:
+    arms = arm_of_each_copy(site)
+    kept = [arm for arm in arms if site.has_snapshot(data.label, arm)]
+    if kept != arms and recorded is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
         site.up(arm)
-        with open_session(site, arm) as connection:
-            problems = find_problems(describe_data(connection, data), data)
+        problems = _inspect_copy(site, data, arm)[1]
         events += [f"{problem}; the prepared copy is put back" for problem in problems]
-    loaded = {arm: _load_copy(site, data, arm) for arm in lost}
+    loaded = {arm: _load_copy(site, data, arm) for arm in arms if arm not in kept}
     if kept:
         site.restore(data.label)
     states = {arm: state for arm, (state, _) in loaded.items()}
     for arm in kept:
-        with open_session(site, arm) as connection:
-            states[arm] = describe_data(connection, data)
-            script_tables = custom_data.describe_tables(connection) if recorded_scripts is not None else {}
-        wrong = find_problems(states[arm], data) or _diff_states(states[arm], recorded)
-        # A server of others keeps no copy, and what pilots wrote is still there.
-        wrong = wrong or custom_data.diff_tables(script_tables, (recorded_scripts or {}).get("tables", {}))
+        states[arm], wrong = _inspect_copy(site, data, arm, recorded, recorded_scripts)
         if wrong:
             events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
             loaded[arm] = _load_copy(site, data, arm)
             states[arm] = loaded[arm][0]
+    _must_be_recorded(states, recorded)
+    if recorded_scripts is not None:
+        ensure_custom_tables(site, data, recorded_scripts)
+    return _same_in_all(states) | {"loads": _describe_loads(site, data, loaded), "events": events}
+
+
+def _inspect_copy(
+    site: Site, data: DataPlan, arm: str, recorded: Recorded = None, recorded_scripts: Recorded = None
+) -> tuple[Description, list[str]]:
+    """Description of the tables behind an arm, and what is wrong with them against study and records."""
+    with open_session(site, arm) as connection:
+        state = describe_data(connection, data)
+        wrong = find_problems(state, data) or _diff_states(state, recorded)
+        # A server of others keeps no copy, and what pilots wrote is still there.
+        if not wrong and recorded_scripts is not None:
+            script_tables = custom_data.describe_tables(connection)
+            wrong = custom_data.diff_tables(script_tables, recorded_scripts.get("tables", {}))
+    return state, wrong
+
+
+def _must_be_recorded(states: dict[str, Description], recorded: Recorded) -> None:
+    """Raise BenchbookError unless all copies are as prepare recorded them."""
     wrong = [text for state in states.values() for text in _diff_states(state, recorded)]
     if wrong:
         remedy = "Run `dvc repro -f prepare@STUDY` to start again"
         raise BenchbookError(f"the data could not be brought back as it was: {'; '.join(wrong)}. {remedy}")
-    if recorded_scripts is not None:
-        ensure_custom_tables(site, data, recorded_scripts)
-    return _same_in_all(states) | {"loads": _describe_loads(site, data, loaded), "events": events}
 
 
 def load_data(site: Site, data: DataPlan) -> dict[str, Any]:

@@ -67,28 +67,9 @@ def execute_together(
     group = [_inspect_arm(context, into, tries) for context, tries in zip(contexts, attempts, strict=True)]
     before = _record_before(group)
     entered = time.monotonic()
-    turned: dict[str, Any] | None = None
     with ExitStack() as stack:
-        of_arms: dict[str, dict[str, Any]] = {}
-        for run in group:
-            # The baseline and its twin are one arm, which has what it has beside it once.
-            if run.context.arm not in of_arms:
-                of_arms[run.context.arm] = stack.enter_context(run.context.site.during(run.context.arm))
-            run.arrangement = of_arms[run.context.arm]
-            if "load" in run.arrangement:
-                run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connections[0])
-        try:
-            for run in group:
-                _start_clients(run)
-            if contexts[0].planned.order == interleaving.TURNS:
-                turned = clients.take_turns({run.context.planned.arm: run for run in group})
-            for run in group:
-                most_s = sum(interleaving.clock_seconds(run.context.planned)) + THREAD_INIT_S + GRACE_S
-                advance = partial(run.context.site.advance_event, run.started[1])
-                clients.wait_for_clients(run.running, most_s, advance)
-        finally:
-            for run in group:
-                _end_run(run)
+        _arrange_beside(group, stack)
+        turned = _run_clients(group)
         for run in group:
             if "load" in run.arrangement and not run.is_late:
                 run.arrangement["load"]["sessions_after"] = _count_sessions(run.context.connections[0])
@@ -158,6 +139,36 @@ def _record_before(group: Sequence[RunInProgress]) -> dict[Connection, statement
             if key not in before:
                 before[key] = statement_counters.record_before(key, run.tables, rows.get(key))
     return before
+
+
+def _arrange_beside(group: Sequence[RunInProgress], stack: ExitStack) -> None:
+    """Start what the arms of a group have beside their runs; it ends with the stack."""
+    of_arms: dict[str, dict[str, Any]] = {}
+    for run in group:
+        # The baseline and its twin are one arm, which has what it has beside it once.
+        if run.context.arm not in of_arms:
+            of_arms[run.context.arm] = stack.enter_context(run.context.site.during(run.context.arm))
+        run.arrangement = of_arms[run.context.arm]
+        if "load" in run.arrangement:
+            run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connections[0])
+
+
+def _run_clients(group: Sequence[RunInProgress]) -> dict[str, Any] | None:
+    """Start the clients of a group, and end them when it is over; return the clock's record of turns."""
+    turned = None
+    try:
+        for run in group:
+            _start_clients(run)
+        if group[0].context.planned.order == interleaving.TURNS:
+            turned = clients.take_turns({run.context.planned.arm: run for run in group})
+        for run in group:
+            most_s = sum(interleaving.clock_seconds(run.context.planned)) + THREAD_INIT_S + GRACE_S
+            advance = partial(run.context.site.advance_event, run.started[1])
+            clients.wait_for_clients(run.running, most_s, advance)
+    finally:
+        for run in group:
+            _end_run(run)
+    return turned
 
 
 def _start_clients(run: RunInProgress) -> None:

@@ -63,6 +63,19 @@ class MatrixRunner:
         """Data that every server of the study holds."""
         return plan_data(self.study)
 
+    @cached_property
+    def own_twin(self) -> str | None:
+        """The baseline's twin if it takes turns with a server of its own, else None."""
+        twin = self.study.twin
+        is_in_turns = any(run.partners and run.arm == twin for run in self.runs)
+        return twin if is_in_turns and interleaving.has_separate_twin(self.study) else None
+
+    @property
+    def arms(self) -> list[str]:
+        """Arms that need servers: those in the schedule, without skipped ones, and a twin with its own."""
+        planned = {self.study.deployed(run.arm) for run in self.runs}
+        return [arm for arm in self.study.arms if arm in planned] + ([self.own_twin] if self.own_twin else [])
+
     @property
     def opened(self) -> Site:
         """The site, once it is open."""
@@ -168,15 +181,13 @@ def _stops_before(state: MatrixRunner, number: int) -> bool:
 
 
 def _run_block(state: MatrixRunner, number: int, block: list[PlannedRun]) -> None:
-    # Those that were skipped are not in the schedule.
-    twin, planned = _own_twin(state), {state.study.deployed(run.arm) for run in state.runs}
-    arms = [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
+    arms, twin = state.arms, state.own_twin
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in state.left))
     while groups and state.not_here is None:
         cold = servers.restart_servers(state.opened, state.study, state.data, arms, twin, number)
-        while groups and state.not_here is None:
+        while groups:
             # What a cold arm has read in one group, it would have in memory in the next.
-            batch = [groups.pop(0)] if cold else [groups.pop(0) for _ in list(groups)]
+            batch, groups = (groups[:1], groups[1:]) if cold else (groups, [])
             for arm in cold:
                 state.opened.chill(arm)
             with servers.open_servers(state.opened, state.study, state.data, arms, cold) as ready:
@@ -218,13 +229,6 @@ def _is_given_up(state: MatrixRunner, members: list[PlannedRun]) -> bool:
     return True
 
 
-def _own_twin(state: MatrixRunner) -> str | None:
-    """The baseline's twin if it takes turns with a server of its own, else None."""
-    twin = state.study.twin
-    is_in_turns = any(run.partners and run.arm == twin for run in state.runs)
-    return twin if is_in_turns and interleaving.has_separate_twin(state.study) else None
-
-
 def _run_group(state: MatrixRunner, members: list[PlannedRun], ready: servers.Ready) -> bool:
     """Make the runs of one group, in turns or one by one; true if all are valid, else void all."""
     for batch in [members] if members[0].partners else [[run] for run in members]:
@@ -233,41 +237,53 @@ def _run_group(state: MatrixRunner, members: list[PlannedRun], ready: servers.Re
         try:
             folders = execute_together(runs, state.raw, tries)
         except SQLAlchemyError as error:
-            message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
-            reason = (
-                "the server went away before the run: it ended or was started again "
-                f"({type(error).__name__}: {message})"
-            )
-            state.say(f"{members[0].group}: {reason}")
-            for part in run_folder.list_unfinished(state.raw):
-                run_folder.void_folder(part, state.void, "invalid", [reason])
-            for run in members:
-                if (state.raw / run.run_id).is_dir():
-                    run_folder.void_folder(state.raw / run.run_id, state.void, "partner", [reason])
-            state.left.update(run.run_id for run in members)
+            _void_unmade(state, members, error)
             return False
-        verdicts: dict[str, RunVerdict] = {}
-        state.done += len(batch)
-        for run, folder in zip(batch, folders, strict=True):
-            verdict = state.judge(folder)
-            state.sysbench_s += folder.times().sysbench_s / len(batch)
-            run_folder.move_to_raw(folder, state.raw)
-            state.left.discard(run.run_id)
-            # What befell a group in turns befell each of its runs, and is shown once.
-            messages = {reason for run_verdict in verdicts.values() for reason in run_verdict.reasons}
-            if verdict.status != "valid":
-                verdicts[run.run_id] = verdict
-            _report_run(state, run, verdict, messages)
-        if verdicts:
+        if verdicts := _keep_runs(state, batch, folders):
             voided = next(run for run in members if run.run_id in verdicts)
             state.left.update(void_group(voided, members, state.raw, state.void, verdicts))
             return False
     return True
 
 
+def _void_unmade(state: MatrixRunner, members: list[PlannedRun], error: SQLAlchemyError) -> None:
+    """Void a group whose server went away before one of its runs."""
+    message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+    reason = (
+        "the server went away before the run: it ended or was started again "
+        f"({type(error).__name__}: {message})"
+    )
+    state.say(f"{members[0].group}: {reason}")
+    for part in run_folder.list_unfinished(state.raw):
+        run_folder.void_folder(part, state.void, "invalid", [reason])
+    for run in members:
+        if (state.raw / run.run_id).is_dir():
+            run_folder.void_folder(state.raw / run.run_id, state.void, "partner", [reason])
+    state.left.update(run.run_id for run in members)
+
+
+def _keep_runs(
+    state: MatrixRunner, batch: list[PlannedRun], folders: list[run_folder.RunFolder]
+) -> dict[str, RunVerdict]:
+    """Judge runs just made, report them and move them to `raw`; return the verdicts on invalid ones."""
+    verdicts: dict[str, RunVerdict] = {}
+    state.done += len(batch)
+    for run, folder in zip(batch, folders, strict=True):
+        verdict = state.judge(folder)
+        state.sysbench_s += folder.times().sysbench_s / len(batch)
+        run_folder.move_to_raw(folder, state.raw)
+        state.left.discard(run.run_id)
+        # What befell a group in turns befell each of its runs, and is shown once.
+        messages = {reason for run_verdict in verdicts.values() for reason in run_verdict.reasons}
+        if verdict.status != "valid":
+            verdicts[run.run_id] = verdict
+        _report_run(state, run, verdict, messages)
+    return verdicts
+
+
 def _bind_run(state: MatrixRunner, run: PlannedRun, ready: servers.Ready) -> RunContext:
     """A planned run with its arm as it stands."""
-    is_own = run.partners and run.arm == _own_twin(state)
+    is_own = run.partners and run.arm == state.own_twin
     arm = run.arm if is_own else state.study.deployed(run.arm)
     begins = state.data.of_arm(arm).begins
     return RunContext(run, state.opened, arm, ready.connections[arm], state.limits, begins, ready.rows)

@@ -210,30 +210,30 @@ def merge_records(each: Sequence[Record]) -> Record:
     """Record of the run: of one server its own; of several sums, and each under `servers`."""
     if len(each) == 1:
         return each[0]
-    books = [values["ledger"] for values in each]
-    reasons = [f"server {rank}: {book['reason']}" for rank, book in enumerate(books) if book["reason"]]
-    absent = {name: why for book in books for name, why in book.get("absent", {}).items()}
-    ledger = {
-        "available": all(book["available"] for book in books),
-        "reason": "; ".join(reasons) or None,
-        **{side: _sum_counters([book[side] for book in books]) for side in SIDES},
-        "own_connections": sum(book["own_connections"] for book in books),
-        **({"absent": absent} if absent else {}),
-    }
-    work, cache = (
-        {side: _sum_counters([(values.get(key) or {}).get(side) for values in each]) for side in SIDES}
-        for key in ("work", "cache")
-    )
+    work, cache = (_sum_sides([values.get(key) or {} for values in each]) for key in ("work", "cache"))
     for total in filter(None, cache.values()):
         total["page_bytes"] //= len(each)
     return {
         **each[0],
-        "ledger": ledger,
+        "ledger": _merge_ledgers([values["ledger"] for values in each]),
         "work": work,
         "cache": cache,
         "foreign_sessions": sum(values["foreign_sessions"] for values in each),
         "server_answers": all(values["server_answers"] for values in each),
         "servers": list(each),
+    }
+
+
+def _merge_ledgers(books: Sequence[Record]) -> Record:
+    """Ledger of several servers: sums, and what is true of one with its number."""
+    reasons = [f"server {rank}: {book['reason']}" for rank, book in enumerate(books) if book["reason"]]
+    absent = {name: why for book in books for name, why in book.get("absent", {}).items()}
+    return {
+        "available": all(book["available"] for book in books),
+        "reason": "; ".join(reasons) or None,
+        **_sum_sides(books),
+        "own_connections": sum(book["own_connections"] for book in books),
+        **({"absent": absent} if absent else {}),
     }
 
 
@@ -243,6 +243,11 @@ def merge_arrangements(arms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(arms[0])
     # Turns have no load beside them, and no arm in turns has several servers (`core.turns`).
     return {name: True for name in ("has_probes", "pools_sessions") if any(arm.get(name) for arm in arms)}
+
+
+def _sum_sides(each: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int] | None]:
+    """Counters before and after of several servers, added up."""
+    return {side: _sum_counters([values.get(side) for values in each]) for side in SIDES}
 
 
 def _sum_counters(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:

@@ -1,5 +1,6 @@
 """A study as the list of its runs, in order."""
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -78,13 +79,13 @@ def plan_runs(
     closed), `seed` what the session drew.
     """
     settled = pilot_parameters.settled_rates(study, warm_up) if warm_up is not None else {}
-    result, scripts = (warm_up or {}).get("turns", ()), pilot_parameters.carried_scripts(warm_up or {})
-    lengths, edges = (pilot_parameters.by_cell(result, key) for key in ("turn_ms", "edge_s"))
+    pilots = warm_up or {}
+    scripts = pilot_parameters.carried_scripts(pilots)
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
         raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
     runs: list[PlannedRun] = []
-    every = [(workload, threads) for workload in study.workloads for threads in study.threads]
+    every = [*itertools.product(study.workloads, study.threads)]
     for block in range(1, study.plan.blocks + 1):
         cells = order.shuffle_items(every, drawn, "cells", block)
         sizes = Counter(len(_group_arms(study, *cell, conditions)) for cell in cells)
@@ -93,13 +94,10 @@ def plan_runs(
             arms = _group_arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, drawn, block, counts[size], sizes[size])
-            in_turns = _turn_settings(study, workload, threads, arms, lengths)
-            if in_turns and (edge_s := edges.get(workload, {}).get(threads)):
-                in_turns["edge_s"] = edge_s
             group: dict[str, Any] = {
                 "block": block, "group": f"b{block:02d}-{workload}-t{threads:04d}",
                 "discard_s": study.plan.discard_s, "run_s": study.plan.run_s,
-                "own": scripts.get(workload, {}), **in_turns,
+                "own": scripts.get(workload, {}), **_turn_settings(study, workload, threads, arms, pilots),
             }  # fmt: skip
             for arm in ordered:
                 cell = group | _cell_settings(name, study, arm, workload, threads, settled)
@@ -223,38 +221,48 @@ def describe_plan(
     name: str, study: StudySpec, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
 ) -> str:
     """Plan of a study and its duration in a few lines; `conditions` lacks skipped arms."""
-    runs, drawn = sketch_runs(name, study, conditions, seed), study.plan.seed or seed
-    skipped = [arm for arm in study.arms if conditions and arm not in conditions]
-    measuring, piloting = estimate_seconds(study, runs), pilot_seconds(study)
+    runs, plan = sketch_runs(name, study, conditions, seed), study.plan
+    drawn = f"from seed {plan.seed or seed}" if plan.seed or seed else "by each session"
     twin = sum(run.arm == study.twin for run in runs)
+    rows = [
+        ("arms", f"{', '.join(_name_arms(study))}; baseline: {study.baseline}"),
+        ("skipped", ", ".join(arm for arm in study.arms if conditions and arm not in conditions)),
+        ("workloads", ", ".join(study.workloads)),
+        ("threads", ", ".join(map(str, study.threads))),
+        ("blocks", f"{plan.blocks}{STOPS[plan.stop]}, order drawn {drawn}"),
+        ("runs", f"{len(runs)}, of them {twin} of the A/A pair; each discards {plan.discard_s} s and "
+                 f"measures {plan.run_s} s"),
+        *(("order", line) for line in describe_orders(study)),
+        ("priority", PRIORITY.get(study.site.precedence or "")),
+        ("measuring", _describe_times(study, estimate_seconds(study, runs))),
+        ("data", f"{count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows"),
+        ("clients", _describe_clients(study)),
+        ("rates", _describe_rates(study)),
+    ]  # fmt: skip
+    return "\n".join([name, *(f"  {label:<11} {text}" for label, text in rows if text)])
+
+
+def _name_arms(study: StudySpec) -> list[str]:
+    return [arm if setting.name is None else f"{arm} ({setting.name})" for arm, setting in study.arms.items()]
+
+
+def _describe_times(study: StudySpec, measuring_s: float) -> str:
     share = min(Analysis().looks) / study.plan.blocks if study.plan.stop == "decided" else 1
-    first = f"{_format_duration(measuring * share)} to the first look and at most " if share < 1 else ""
-    arms = [arm if setting.name is None else f"{arm} ({setting.name})" for arm, setting in study.arms.items()]
-    lines = [
-        f"{name}",
-        f"  arms        {', '.join(arms)}; baseline: {study.baseline}",
-        *([f"  skipped     {', '.join(skipped)}"] if skipped else []),
-        f"  workloads   {', '.join(study.workloads)}",
-        f"  threads     {', '.join(map(str, study.threads))}",
-        f"  blocks      {study.plan.blocks}{STOPS[study.plan.stop]}, order drawn "
-        + ("by each session" if drawn is None else f"from seed {drawn}"),
-        f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
-        f"and measures {study.plan.run_s} s",
-        *(f"  order       {line}" for line in describe_orders(study)),
-        *([f"  priority    {PRIORITY[study.site.precedence]}"] if study.site.precedence else []),
-        f"  measuring   about {first}{_format_duration(measuring)}, "
-        f"after trial runs (pilots) of about {_format_duration(piloting)}",
-        f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
-    ]
+    first = f"{_format_duration(measuring_s * share)} to the first look and at most " if share < 1 else ""
+    trials = f"after trial runs (pilots) of about {_format_duration(pilot_seconds(study))}"
+    return f"about {first}{_format_duration(measuring_s)}, {trials}"
+
+
+def _describe_clients(study: StudySpec) -> str:
     several = [f"{arm}: {setting.clients} on {count(setting.servers, 'server')}"
                for arm, setting in study.arms.items() if setting.clients > 1]  # fmt: skip
-    if several:
-        lines.append(f"  clients     {'; '.join(several)}; they share the threads")
+    return "; ".join([*several, "they share the threads"]) if several else ""
+
+
+def _describe_rates(study: StudySpec) -> str:
     shares = [f"{100 * workload.rate.share:g} % of saturation in {name}"
               for name, workload in study.workloads.items() if isinstance(workload.rate, Rate)]  # fmt: skip
-    if shares:
-        lines.append(f"  rates       {', '.join(shares)}; the pilots settle them")
-    return "\n".join(lines)
+    return f"{', '.join(shares)}; the pilots settle them" if shares else ""
 
 
 def _format_duration(seconds: float) -> str:
@@ -270,13 +278,16 @@ def _group_arms(study: StudySpec, workload: str, threads: int, there: Collection
 
 
 def _turn_settings(
-    study: StudySpec, workload: str, threads: int, arms: list[str], lengths: pilot_parameters.Lengths
+    study: StudySpec, workload: str, threads: int, arms: list[str], pilots: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Settings of a planned run for turns; nothing for whole runs."""
+    """Settings of a planned run for turns, as pilots settled them; nothing for whole runs."""
+    lengths, edges = (pilot_parameters.by_cell(pilots.get("turns", ()), key) for key in ("turn_ms", "edge_s"))
     length = pilot_parameters.length_ms(study, workload, threads, lengths)
     if not length or len(arms) < 2 or words.choose_order(study, workload) != words.TURNS:
         return {}
-    return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
+    edge_s = edges.get(workload, {}).get(threads)
+    in_turns = {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
+    return in_turns | ({"edge_s": edge_s} if edge_s else {})
 
 
 def _seed_place(study: StudySpec, workload: str, arm: str) -> int:

@@ -115,19 +115,22 @@ class Server(Supervised, abc.ABC):
     @classmethod
     def misspelt(cls, engine: Any) -> dict[str, str]:
         """Settings that the program does not list, with a similar one; extensions' are left out."""
-        program = engine.binary or cls._find_program()
-        listed = cls._list_settings(program) if program and engine.settings and not engine.build else set()
-        keys = engine.settings if listed else ()
-        odd = [key for key in keys if "." not in key and not {key, key.removeprefix("skip_")} & listed]
-        near = {key: difflib.get_close_matches(key, listed, n=1, cutoff=0.85) for key in odd}
+        if not (listed := cls._list_settings(engine)):
+            return {}
+        keys = [key for key in engine.settings if "." not in key]
+        odd = [key for key in keys if not {key, key.removeprefix("skip_")} & listed]
+        near = {key: "".join(difflib.get_close_matches(key, listed, n=1, cutoff=0.85)) for key in odd}
         has_plugins = any(key.startswith("plugin") for key in keys)
-        return {key: close[0] if close else "" for key, close in near.items() if close or not has_plugins}
+        return {key: name for key, name in near.items() if name or not has_plugins}
 
     @classmethod
-    def _list_settings(cls, program: str) -> set[str]:
-        """Settings that a program lists; none if it can't, or is another's."""
+    def _list_settings(cls, engine: Any) -> set[str]:
+        """Settings that an engine's program lists; none if it can't, is another's, or nobody asks for one."""
+        program = engine.binary or cls._find_program()
+        if not (program and engine.settings and cls.lists_settings) or engine.build:
+            return set()
         # MariaDB's package gives its own server MySQL's name too.
-        version = files.read_output([program, *cls.traits.version_by]) if cls.lists_settings else ""
+        version = files.read_output([program, *cls.traits.version_by])
         if not cls.version_words.search(version):
             return set()
         listed = cls.listed.findall(files.read_output([program, *cls.lists_settings]))

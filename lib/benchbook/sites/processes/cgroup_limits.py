@@ -36,6 +36,17 @@ class ControlGroup(NamedTuple):
         except (OSError, ValueError):
             return ""
 
+    @property
+    def is_ours(self) -> bool:
+        """True for a group that we make for an arm, and each part of one."""
+        return OURS.fullmatch(self.path) is not None
+
+    @property
+    def has_our_quota(self) -> bool:
+        """True for a part's group, whose quota is the study's."""
+        match = OURS.fullmatch(self.path)
+        return match is not None and match[1] is not None
+
 
 def list_groups(pid: int) -> list[ControlGroup]:
     """Groups of a process by all controllers, each with those above it; none if it is gone."""
@@ -81,14 +92,10 @@ def describe_limits(pid: int) -> list[str]:
 
 
 def _iter_limits(group: ControlGroup) -> Iterator[str]:
-    quota, _, period = group.read("cpu.max").partition(" ")
-    if not period:
-        quota, period = group.read("cpu.cfs_quota_us"), group.read("cpu.cfs_period_us")
-    ours = OURS.fullmatch(group.path)
-    if quota.isdigit() and period.isdigit() and not (ours and ours[1]):
-        yield f"a CPU quota of {int(quota) / int(period):g} cores"
+    if (quota := _read_quota(group)) is not None and not group.has_our_quota:
+        yield f"a CPU quota of {quota:g} cores"
     for name, usual in USUAL_WEIGHTS.items():
-        if (weight := group.read(name)) not in ("", str(usual)) and not ours:
+        if (weight := group.read(name)) not in ("", str(usual)) and not group.is_ours:
             yield f"a CPU weight of {weight} ({usual} is usual)"
     for name in BYTES:
         if (most := group.read(name)).isdigit() and int(most) < UNLIMITED:
@@ -99,6 +106,14 @@ def _iter_limits(group: ControlGroup) -> Iterator[str]:
     for name in DISKS:
         if text := group.read(name):
             yield f"a limit of disks ({name} {' '.join(text.split())})"
+
+
+def _read_quota(group: ControlGroup) -> float | None:
+    """Cores that a group's quota is worth, by either version of the interface; None without one."""
+    quota, _, period = group.read("cpu.max").partition(" ")
+    if not period:
+        quota, period = group.read("cpu.cfs_quota_us"), group.read("cpu.cfs_period_us")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
 class Throttling(NamedTuple):
@@ -118,8 +133,7 @@ def held_back(pids: Iterable[int]) -> dict[str, Throttling]:
         seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
         memory = counts.get("high", 0) + counts.get("max", 0) + int(group.read("memory.failcnt") or 0)
         was = throttlings.get(group.path, Throttling(0, 0.0, 0))
-        ours = OURS.fullmatch(group.path)
-        periods = 0 if ours and ours[1] else counts.get("nr_throttled", 0)
+        periods = 0 if group.has_our_quota else counts.get("nr_throttled", 0)
         seconds = was.seconds + (seconds if periods else 0.0)
         throttlings[group.path] = Throttling(was.periods + periods, seconds, was.memory + memory)
     return throttlings

@@ -28,15 +28,7 @@ SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 
 def run_stage(argv: Sequence[str], log: Path | None = None) -> int:
     """Run a stage's command to its end; return its exit code, 128 + n after signal n; errors go to `log`."""
-    watched = []
-    pid = os.getppid()
-    while pid > 1:
-        with contextlib.suppress(OSError):
-            watched.append(os.pidfd_open(pid))
-        words = procfs.read_command(pid).split()
-        stat = procfs.read_stat(pid)
-        is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
-        pid = stat.parent if is_line and stat is not None else 0
+    watched = _open_owners()
     call_prctl(PR_SET_CHILD_SUBREAPER, 1)
     call_prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
@@ -52,14 +44,7 @@ def run_stage(argv: Sequence[str], log: Path | None = None) -> int:
                 text = f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed"
                 print(text, file=sys.stderr)
                 return 127
-        ended_by = None
-        while ended_by is None and child.poll() is None:
-            caught = signals.wait(0.2, watched)
-            if caught is not None and caught != signal.SIGCHLD:
-                ended_by = caught
-            elif procfs.any_ended(watched):
-                ended_by = signal.SIGTERM
-            _reap_orphans(child)
+        ended_by = _wait_for_end(child, signals, watched)
         left = end_descendants(child)
         if left:
             print(f"still there after SIGKILL: {', '.join(map(str, left))}; run `make down`", file=sys.stderr)
@@ -72,6 +57,33 @@ def run_stage(argv: Sequence[str], log: Path | None = None) -> int:
             os.close(handle)
         # What came in while we ended the stage is answered already.
         signals.close()
+
+
+def _open_owners() -> list[int]:
+    """Handles of the processes that this one dies with: its parent, and who waits for that if it is a shell's
+    line."""
+    owners = []
+    pid = os.getppid()
+    while pid > 1:
+        with contextlib.suppress(OSError):
+            owners.append(os.pidfd_open(pid))
+        words = procfs.read_command(pid).split()
+        stat = procfs.read_stat(pid)
+        is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
+        pid = stat.parent if is_line and stat is not None else 0
+    return owners
+
+
+def _wait_for_end(child: subprocess.Popen[bytes], signals: "Signals", watched: Sequence[int]) -> int | None:
+    """Wait for the end of a child, or the signal that ends it: SIGTERM when one of `watched` has ended."""
+    while child.poll() is None:
+        caught = signals.wait(0.2, watched)
+        if caught not in (None, signal.SIGCHLD):
+            return caught
+        if procfs.any_ended(watched):
+            return signal.SIGTERM
+        _reap_orphans(child)
+    return None
 
 
 def end_descendants(child: subprocess.Popen[bytes] | None = None, grace_s: float = GRACE_S) -> list[int]:
