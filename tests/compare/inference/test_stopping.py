@@ -3,7 +3,6 @@
 import pytest
 
 from benchbook.compare.claims.effects import ClaimedEffect
-from benchbook.compare.inference import findings
 from benchbook.compare.inference.stopping import StoppingRule
 from benchbook.compare.stats.equivalence import point_band
 from benchbook.core.study.params import Analysis
@@ -11,9 +10,7 @@ from benchbook.core.study.study import StudySpec
 from tests.compare.cases import assert_cases
 
 ARMS = ("haproxy", "tiproxy", "direct_again")
-CLEAR = [0.69, 0.70, 0.68, 0.69, 0.70]
 OPEN = [0.96, 1.05, 0.93, 1.06, 0.99]
-STEADY, OPEN_LEVEL = [0.970, 0.972, 0.968, 0.971, 0.969], [0.90, 0.98, 0.93, 0.97, 0.97]
 
 
 @pytest.fixture
@@ -62,16 +59,3 @@ def test_a_look_that_left_something_open_is_not_taken_again(make_stopping, make_
     for number in blocks:
         assert rule(number) is None
     assert reads == [5, 10]
-
-
-def test_the_report_says_that_and_why_it_stopped(make_stopping, make_runs, no_voids, no_histograms):
-    def report(levels, what):
-        tidy = {"runs": make_runs({"haproxy": levels}), "voids": no_voids, "histograms": no_histograms}
-        made = findings.build_findings("s", make_stopping(threads=sorted(levels)), tidy, Analysis())
-        (said,) = [one.text for one in made.warnings if "20 planned blocks" in one.text]
-        assert said.startswith(f"Stopped after 5 of 20 planned blocks: {what} was decided at the look at 5")
-        assert made.look.n == 5
-
-    report({4: CLEAR}, "everything")
-    # As sessions ended until 2026-11-29.
-    report({1: STEADY, 8: OPEN_LEVEL}, "each mean over thread levels")
