@@ -10,6 +10,11 @@ from benchbook.compare.meta import sample_size
 from benchbook.compare.meta.meta_analysis import pool_sessions
 from benchbook.compare.meta.sample_size import SampleSize, blocks_for, choose_studies, half_width
 from tests.compare.sessions import sessions
+from tests.goldens import assert_golden
+
+
+def lacking(study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300):
+    return SampleSize(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
 
 
 def test_half_the_width_is_that_of_the_pooled_interval():
@@ -20,9 +25,13 @@ def test_half_the_width_is_that_of_the_pooled_interval():
     assert advice.now_pct == pytest.approx(100 * printed, rel=1e-4)
 
 
-def test_nothing_is_advised_of_a_study_without_sessions():
-    first, *_, last = sample_size.format_advice(pool_sessions("quick", sessions(0.10)))
-    assert first.startswith("Half width") and last == "  HAProxy on point selects  needs 2 more models"
+def test_advice_is_told_by_effect_and_by_study_and_without_sessions_there_is_none():
+    lines = []
+    for effects in ((0.10,), (0.05, 0.15, 0.10, 0.20)):
+        pooled = pool_sessions("quick", sessions(*effects))
+        lines += [f"{len(effects)} sessions", *sample_size.format_advice(pooled)]
+    needs = [lacking("wide", known=4, pct=9.0), lacking("new", known=0), lacking("runs", known=1, runs=True)]
+    assert_golden("advice.txt", "\n".join([*lines, "needed most", *(each.sentence for each in needs)]) + "\n")
     assert list(sample_size.format_advice(None)) == []
 
 
@@ -32,10 +41,6 @@ def test_more_of_anything_never_widens(block):
     assert half_width(0.05, block / 2, 4) <= half_width(0.05, block, 4)
 
 
-def lacking(study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300):
-    return SampleSize(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
-
-
 def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_narrowly():
     needs = [
         lacking("narrow", known=4, pct=2.0), lacking("wide", known=4, pct=9.0), lacking("new", known=0),
@@ -43,9 +48,6 @@ def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_na
     ]  # fmt: skip
     # 15 minutes: new, then wide and runs of five each; slow alone takes longer, and narrow comes last.
     assert [one.study for one in choose_studies(needs, 900)] == ["runs", "new", "wide"]
-    assert lacking("wide", known=4, pct=9.0).sentence == (
-        "wide: 4 occasions, ±9.0 points expected of a further one; turns, 5 min"
-    )
 
 
 def test_what_fits_to_the_second_is_measured_and_one_of_these_hours_is_not():

@@ -69,7 +69,7 @@ def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
 def test_a_study_that_says_its_order_keeps_the_runs_of_it_however_few():
     study: Any = SimpleNamespace(plan=SimpleNamespace(order="runs"))
     kept, told = interleaved_runs.select_order(MIXED, study)
-    assert list(kept["run_id"]) == ["e", "f"] and told[0].startswith("4 runs measured in the other order")
+    assert list(kept["run_id"]) == ["e", "f"] and [text.split()[0] for text in told] == ["4"]
     # Where there is none of it, the order of most counts.
     assert list(interleaved_runs.select_order(_runs(), study)[0]["run_id"]) == ["a", "b"]
 
