@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
+from html import escape
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +25,7 @@ from benchbook.core.util import paths
 from benchbook.read import validity
 from tests.compare.sessions import finding, part, session, sessions
 from tests.found import findings
+from tests.goldens import assert_golden
 from tests.house import tree
 from tests.lab import made_up
 
@@ -32,14 +35,10 @@ RUN = r"b01-oltp_read_write-t0004-direct-[0-9a-f]{10}"
 def test_importing_takes_no_time_and_loads_nothing():
     code = "import sys, time; t = time.process_time(); import benchbook; print(time.process_time() - t);"
     code += "print(sorted({'pandas', 'numpy', 'pydantic', 'matplotlib'} & set(sys.modules)))"
-    best = min(float(_python(code).split()[0]) for _ in range(3))
-    assert best < 0.1
-    assert _python(code).split("\n")[1] == "[]"
-
-
-def _python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout
+    run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, loaded = zip(*(run().stdout.splitlines() for _ in range(3)), strict=True)
+    assert min(map(float, seconds)) < 0.1
+    assert set(loaded) == {"[]"}
 
 
 def test_what_there_is_completes_after_the_module_and_a_collection():
@@ -138,7 +137,10 @@ def test_a_study_says_why_where_the_cost_of_a_query_explains_it():
     names = {"arms": {"haproxy": "HAProxy"}, "workloads": {"w": "point selects"}}
     study.__dict__["_found"] = findings(causes=books, names=names)
     # In the words of its page, not by the keys of its file.
-    assert study.why == ["HAProxy, point selects, 8\xa0threads: a query waits less"]
+    (said,) = study.why
+    arm, workload, level = said.partition(": ")[0].split(", ")
+    assert (arm, workload, level) == ("HAProxy", "point selects", "8\xa0threads")
+    assert said.endswith(f": {cause['sentence']}")
 
 
 def test_changing_a_table_changes_nothing_for_the_next_reader():
@@ -199,9 +201,17 @@ def test_what_is_not_there_is_said_with_the_remedy_and_without_a_traceback(ask, 
     assert raised.value._render_traceback_() == [f"NotThere: {raised.value}"]
 
 
-def test_what_was_measured_is_listed_and_the_rest_folded():
-    text, html = repr(bb.studies()), bb.studies()._repr_html_()
-    assert text.index("two-arms") < text.index("not measured yet: not_yet")
+def test_what_there_is_shows_itself_in_words(monkeypatch, tmp_path):
+    """What was measured comes first; what all rows of a table share is said once, above them."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = [repr(each) for each in (bb.studies(), bb.study("not_yet"), bb.effects("two-arms"))]
+    with paths.use_root(list_record("quick", tmp_path)):
+        shown.append(repr(bb.record()["quick"]))
+    assert_golden("api.txt", "\n\n".join(shown).replace("\xa0", " ") + "\n")
+
+
+def test_what_was_not_measured_is_folded():
+    html = bb.studies()._repr_html_()
     shown, _, folded = html.partition("<details>")
     assert "two-arms" in shown and "not_yet" not in shown and "not_yet" in folded
 
@@ -227,9 +237,8 @@ def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_esc
         assert "<b>proxy</b>" not in html and "<counted>" not in html
         for tag in ("div", "p", "table", "svg", "span"):
             assert html.count(f"<{tag}>") + html.count(f"<{tag} ") == html.count(f"</{tag}>"), tag
-    assert "&lt;b&gt;proxy&lt;/b&gt;" in study._repr_html_()
+    assert escape("<b>proxy</b>") in study._repr_html_()
     assert "lower" in repr(study) and "Runs are short" in study._repr_html_()
-    assert "nothing has been measured yet" in repr(bb.study("not_yet"))
 
 
 def test_a_source_needs_no_pipeline_and_a_claim_says_what_its_tables_say():
@@ -270,8 +279,7 @@ def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
     effects, runs, _ = texts = [repr(table) for table in tables]
     assert max(len(line) for text in texts for line in text.splitlines()) <= 80
     assert "−20.0\N{NO-BREAK SPACE}%" in effects and "-0.2" not in effects
-    # What all rows share is said once, above them, and a part of a table is shown like the whole.
-    assert effects.startswith("every row: study two-arms, workload oltp_read_write")
+    # A part of a table is shown like the whole.
     assert "−20.0\N{NO-BREAK SPACE}%" in repr(tables[0].query("treatment == 'haproxy'"))
     assert "more columns: " in runs
     # A name is whole or not there; a sentence is cut.
@@ -295,13 +303,17 @@ def copy_record(name: str, root: Path) -> None:
     shutil.copytree(tree.ROOT / "data" / "record" / name, root / "data" / "record" / name)
 
 
+def list_record(name: str, root: Path) -> Path:
+    """Return another clone, with the index alone of what is recorded of a study."""
+    here = Path("data") / "record" / name / "index.json"
+    (root / here).parent.mkdir(parents=True)
+    shutil.copy(tree.ROOT / here, root / here)
+    return root
+
+
 def test_a_record_that_is_not_made_yet_says_what_makes_it(tmp_path):
-    here = Path("data") / "record" / "quick"
-    (tmp_path / here).mkdir(parents=True)
-    shutil.copy(tree.ROOT / here / "index.json", tmp_path / here)
-    with paths.use_root(tmp_path):
+    with paths.use_root(list_record("quick", tmp_path)):
         shown = bb.record()["quick"]
-        assert repr(shown) == "quick: recorded, but not made from its raw logs yet; run `make pages` first"
         for ask in (lambda: shown.runs, lambda: shown.question):
             with pytest.raises(bb.NotThere, match="run `make pages` first"):
                 ask()
