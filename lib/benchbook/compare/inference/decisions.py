@@ -100,6 +100,18 @@ class Hypothesis:
     def band(self) -> EquivalenceBand | None:
         return self.claim.band if self.claim else None
 
+    @property
+    def tested_verdict(self) -> TestedOutcome[Verdict]:
+        """Verdict by this effect alone; nothing is decided without a claim."""
+        if self.band is None:
+            return TestedOutcome("inconclusive", None)
+        return equivalence.decide_verdict(self.effect.interval, self.band, self.effect.second_opinion)
+
+    @property
+    def is_open(self) -> bool:
+        """True if there is something to decide: an interval, at a look."""
+        return self.effect.interval.is_known and self.look is not None
+
 
 @dataclass(frozen=True)
 class EffectDecision:
@@ -137,25 +149,18 @@ def judge_candidates(
     findings of one kind or the other half as frequent again (9 instead of 6 of 100 when simulated).
     """
     questions = [0 if is_one_family else _question_key(candidate) for candidate in candidates]
-    asked = [each.claim and each.claim.id for each in candidates]
-    claims = list(zip(questions, asked, strict=True))
-    contrasts = [_contrast_key(candidate) for candidate in candidates]
+    claims = [(key, each.claim and each.claim.id) for key, each in zip(questions, candidates, strict=True)]
+    contrasts = list(map(_contrast_key, candidates))
     errors = [1 - candidate.effect.interval.level for candidate in candidates]
-    labels = [equivalence.decide_label(candidate.effect.interval) for candidate in candidates]
-    open_verdict: TestedOutcome[Verdict] = TestedOutcome("inconclusive", None)
-    verdicts = [
-        equivalence.decide_verdict(each.effect.interval, each.band) if each.band else open_verdict
-        for each in candidates
-    ]
+    effects = (candidate.effect for candidate in candidates)
+    labels = [equivalence.decide_label(each.interval, each.second_opinion) for each in effects]
+    verdicts = [candidate.tested_verdict for candidate in candidates]
+    labels = _correct_holm(questions, contrasts, labels, errors)
+    verdicts = _correct_holm(claims, contrasts, verdicts, errors)
     noise = [_noise_reason(candidate, twins) for candidate in candidates]
-    arguments = zip(
-        *(candidates, labels, _survives_holm(questions, contrasts, labels, errors)),
-        *(verdicts, _survives_holm(claims, contrasts, verdicts, errors), noise),
-        strict=True,
-    )
+    arguments = zip(candidates, labels, verdicts, noise, strict=True)
     judged = [_decide_effect(first_look, *items) for items in arguments]
-    levels = _decide_levels(judged, questions, noise)
-    return [replace(decision, levels=level) for decision, level in zip(judged, levels, strict=True)]
+    return _decide_levels(judged, questions, noise)
 
 
 def select_aa_pairs(
@@ -179,34 +184,39 @@ def _noise_reason(candidate: Hypothesis, twins: Sequence[Hypothesis]) -> str | N
 
 def _decide_levels(
     judged: Sequence[EffectDecision], questions: Sequence[Hashable], noise: Sequence[str | None]
-) -> list[tuple[findings.LevelContrast, ...]]:
+) -> list[EffectDecision]:
     """Decide every thread level of every contrast, those of one question as one family of Holm's."""
     cells = [(place, level) for place, each in enumerate(judged) for level in each.candidate.effect.levels]
-    decisions = [equivalence.decide_label(level.interval) for _, level in cells]
-    held = _survives_holm(
+    decisions = _correct_holm(
         [questions[place] for place, _ in cells],
         [(_contrast_key(judged[place].candidate), level.threads) for place, level in cells],
-        decisions,
+        [equivalence.decide_label(level.interval, level.second_opinion) for _, level in cells],
         [1 - level.interval.level for _, level in cells],
     )
     results: list[list[findings.LevelContrast]] = [[] for _ in judged]
-    for (place, level), decision, is_held in zip(cells, decisions, held, strict=True):
-        whole, second, label = judged[place], level.second_opinion, decision.outcome
-        is_overall = whole.label in DECIDED or whole.candidate.effect.depends
-        note: str | None = None
-        if whole.candidate.look is None and level.interval.n:
-            label = "not decided yet"
-        elif noise[place] is not None or not equivalence.is_useful(level.interval):
-            label, note = "no useful interval", noise[place]
-        elif second is not None and equivalence.label_interval(second) != label:
-            label, note = "not shown", HEAVY
-        elif not is_held:
-            label, note = "not shown", MANY_LEVELS
-        elif label in DECIDED and not is_overall:
-            label, note = "not shown", NOT_OVERALL
+    for (place, level), decision in zip(cells, decisions, strict=True):
+        label, note = _label_level(judged[place], level, decision, noise[place])
         numbers = {**level.interval.numbers, "label": label, "note": note}
         results[place].append(findings.LevelContrast(threads=level.threads, **numbers))
-    return list(map(tuple, results))
+    return [replace(each, levels=tuple(levels)) for each, levels in zip(judged, results, strict=True)]
+
+
+def _label_level(
+    whole: EffectDecision, level: LevelEffect, decision: TestedOutcome[Label], noise: str | None
+) -> tuple[Label, str | None]:
+    """Label of a thread level, by the first rule that holds, and the reason that took a label away."""
+    if whole.candidate.look is None and level.interval.n:
+        return "not decided yet", None
+    if noise is not None or not equivalence.is_useful(level.interval):
+        return "no useful interval", noise
+    if not decision.agrees:
+        return "not shown", HEAVY
+    if not decision.survives:
+        return "not shown", MANY_LEVELS
+    is_overall = whole.label in DECIDED or whole.candidate.effect.depends
+    if decision.outcome in DECIDED and not is_overall:
+        return "not shown", NOT_OVERALL
+    return decision.outcome, None
 
 
 def _question_key(candidate: Hypothesis) -> tuple[Hashable, ...]:
@@ -214,14 +224,14 @@ def _question_key(candidate: Hypothesis) -> tuple[Hashable, ...]:
     return contrast.baseline, contrast.workload, contrast.metric, tuple(contrast.ratios.columns)
 
 
-def _survives_holm(
+def _correct_holm(
     families: Sequence[Hashable],
     contrasts: Sequence[Hashable],
-    decisions: Sequence[TestedOutcome[Any]],
+    decisions: Sequence[TestedOutcome[equivalence.Outcome]],
     errors: Sequence[float],
-) -> list[bool]:
-    """Survival of each decision under Holm's correction over its family."""
-    holds = [True] * len(decisions)
+) -> list[TestedOutcome[equivalence.Outcome]]:
+    """Decisions with whether each survives Holm's correction over its family."""
+    corrected = list(decisions)
     for family in dict.fromkeys(families):
         members = [place for place, other in enumerate(families) if other == family]
         # One contrast counts once, however many claims it answers.
@@ -232,8 +242,9 @@ def _survives_holm(
         adjusted = dict(zip(first, p_values, strict=True))
         for place in members:
             passes = tolerance.is_below(adjusted[contrasts[place]], errors[place])
-            holds[place] = decisions[place].p is None or passes
-    return holds
+            survives = decisions[place].p is None or passes
+            corrected[place] = replace(decisions[place], survives=survives)
+    return corrected
 
 
 def _contrast_key(candidate: Hypothesis) -> tuple[Hashable, ...]:
@@ -244,53 +255,62 @@ def _decide_effect(
     first_look: int,
     candidate: Hypothesis,
     labelled: TestedOutcome[Label],
-    label_holds: bool,
     judged: TestedOutcome[Verdict],
-    verdict_holds: bool,
     noise: str | None,
 ) -> EffectDecision:
     effect, claim = candidate.effect, candidate.claim
-    second, band = effect.second_opinion, candidate.band
-    label_differs = second is not None and equivalence.label_interval(second) != labelled.outcome
-    verdict_differs = False
-    if second is not None and band is not None:
-        verdict_differs = equivalence.judge_interval(second, band) != judged.outcome
-    is_open = effect.interval.is_known and candidate.look is not None
-    clean = is_open and effect.has_headline
-    withheld = noise if is_open else None
-    if clean and not equivalence.is_useful(effect.interval):
-        withheld = "The interval is too wide to be of use."
-    has_verdict = clean and verdict_holds and not verdict_differs
-    outcome: Verdict | None = None
-    if band is not None and is_open:
-        outcome = judged.outcome if has_verdict else "inconclusive"
-    if not effect.interval.is_known:
-        note = effect.interval.reason
-    elif candidate.look is None:
-        note = f"nothing is decided before {first_look} blocks; there are {effect.interval.n}"
-    elif not effect.has_headline:
-        note = "the effect changes its sign with the threads, so no single number stands for it"
-    elif label_differs or verdict_differs:
-        note = HEAVY
-    elif not (label_holds and verdict_holds):
-        note = "not decided once the number of contrasts is taken into account (Holm)"
-    else:
-        note = None
+    withheld = _reason_to_withhold(candidate, noise)
+    outcome = _final_verdict(candidate, judged)
+    note = _reason_left_open(first_look, candidate, (labelled, judged))
     value = claim.value if claim and outcome == "contradicted" else 0.0
     return EffectDecision(
         candidate,
-        _final_label(candidate, labelled, withheld, label_holds and not label_differs),
+        _final_label(candidate, labelled, withheld),
         outcome,
         equivalence.judge_direction(effect.interval, value),
-        None if second is None else not (label_differs or verdict_differs),
+        None if effect.second_opinion is None else labelled.agrees and judged.agrees,
         tuple(text for text in (note, withheld) if text),
         withheld=withheld,
     )
 
 
-def _final_label(
-    candidate: Hypothesis, labelled: TestedOutcome[Label], withheld: str | None, is_held: bool
-) -> Label:
+def _reason_to_withhold(candidate: Hypothesis, noise: str | None) -> str | None:
+    """Reason that no number may be quoted; None before there is an interval and a look."""
+    effect = candidate.effect
+    if not candidate.is_open:
+        return None
+    if effect.has_headline and not equivalence.is_useful(effect.interval):
+        return "The interval is too wide to be of use."
+    return noise
+
+
+def _reason_left_open(
+    first_look: int, candidate: Hypothesis, outcomes: Sequence[TestedOutcome[Any]]
+) -> str | None:
+    """Reason that kept a decision back, the first that holds."""
+    interval = candidate.effect.interval
+    if not interval.is_known:
+        return interval.reason
+    if candidate.look is None:
+        return f"nothing is decided before {first_look} blocks; there are {interval.n}"
+    if not candidate.effect.has_headline:
+        return "the effect changes its sign with the threads, so no single number stands for it"
+    if not all(each.agrees for each in outcomes):
+        return HEAVY
+    if not all(each.survives for each in outcomes):
+        return "not decided once the number of contrasts is taken into account (Holm)"
+    return None
+
+
+def _final_verdict(candidate: Hypothesis, judged: TestedOutcome[Verdict]) -> Verdict | None:
+    """Verdict of a finding; None without a claim, and before there is an interval and a look."""
+    if candidate.band is None or not candidate.is_open:
+        return None
+    is_held = candidate.effect.has_headline and judged.agrees and judged.survives
+    return judged.outcome if is_held else "inconclusive"
+
+
+def _final_label(candidate: Hypothesis, labelled: TestedOutcome[Label], withheld: str | None) -> Label:
     """The one label of a finding; every page and table shows this one."""
     effect = candidate.effect
     if candidate.look is None and effect.interval.n:
@@ -299,4 +319,5 @@ def _final_label(
         return "no useful interval"
     if effect.interval.is_known and not effect.has_headline:
         return "depends on threads"
-    return labelled.outcome if effect.interval.is_known and is_held else "not shown"
+    is_held = effect.interval.is_known and labelled.agrees and labelled.survives
+    return labelled.outcome if is_held else "not shown"

@@ -66,15 +66,21 @@ class EquivalenceBand:
         return math.inf if self.high is None else math.log1p(self.high)
 
 
+NO_DIFFERENCE = EquivalenceBand(-PRACTICAL, PRACTICAL)
 Outcome = TypeVar("Outcome", bound=str)
 
 
 @dataclass(frozen=True)
 class TestedOutcome(Generic[Outcome]):
-    """Outcome, and the p value that it would still be reached at (None: it decides nothing)."""
+    """Outcome, and the p value that it would still be reached at (None: it decides nothing).
+
+    `agrees` is False if a second opinion leads elsewhere, `survives` if Holm's correction takes it away.
+    """
 
     outcome: Outcome
     p: float | None
+    agrees: bool = True
+    survives: bool = True
 
 
 def point_band(value: float) -> EquivalenceBand:
@@ -124,7 +130,7 @@ def judge_interval(ends: Interval, band: EquivalenceBand | Bounds) -> Verdict:
 
 def label_interval(ends: Interval) -> Label:
     """Label of an interval without any claim; ± 1 percentage point is no practical difference."""
-    if judge_interval(ends, EquivalenceBand(-PRACTICAL, PRACTICAL)) == "confirmed":
+    if judge_interval(ends, NO_DIFFERENCE) == "confirmed":
         return "no practical difference"
     labels: dict[int, Label] = {1: "higher", -1: "lower", 0: "not shown"}
     return labels[tolerance.sign_of_interval(ends.log_low, ends.log_high)]
@@ -146,22 +152,26 @@ def judge_direction(ends: Interval, value: float) -> Direction | None:
     return "right" if sign * value > 0 else "opposite"
 
 
-def decide_verdict(interval: Interval, band: EquivalenceBand | Bounds) -> TestedOutcome[Verdict]:
-    """Judge a claim, with the p value that Holm's correction needs."""
+def decide_verdict(
+    interval: Interval, band: EquivalenceBand | Bounds, second: Interval | None = None
+) -> TestedOutcome[Verdict]:
+    """Judge a claim, with the p value that Holm's correction needs; `second` is a second opinion."""
     outcome = judge_interval(interval, band)
+    agrees = second is None or judge_interval(second, band) == outcome
     if outcome == "inconclusive":
-        return TestedOutcome(outcome, None)
+        return TestedOutcome(outcome, None, agrees)
     is_inside = outcome == "confirmed"
     tails = _tail_p(interval, band.log_low, not is_inside), _tail_p(interval, band.log_high, is_inside)
-    return TestedOutcome(outcome, max(tails) if is_inside else min(tails))
+    return TestedOutcome(outcome, max(tails) if is_inside else min(tails), agrees)
 
 
-def decide_label(interval: Interval) -> TestedOutcome[Label]:
-    """Label an effect, with the p value that Holm's correction needs."""
+def decide_label(interval: Interval, second: Interval | None = None) -> TestedOutcome[Label]:
+    """Label an effect, with the p value that Holm's correction needs; `second` is a second opinion."""
     outcome = label_interval(interval)
+    agrees = second is None or label_interval(second) == outcome
     if outcome == "no practical difference":
-        return TestedOutcome(outcome, decide_verdict(interval, EquivalenceBand(-PRACTICAL, PRACTICAL)).p)
-    return TestedOutcome(outcome, None if outcome == "not shown" else p_value(interval))
+        return TestedOutcome(outcome, decide_verdict(interval, NO_DIFFERENCE).p, agrees)
+    return TestedOutcome(outcome, None if outcome == "not shown" else p_value(interval), agrees)
 
 
 def p_value(interval: Interval) -> float | None:
