@@ -5,12 +5,12 @@ Made of the sessions' findings alone: the same input gives the same pooled.json.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.compare.meta import random_effects
-from benchbook.compare.meta.random_effects import ProcessorPool, group_occasions, parse_time
+from benchbook.compare.meta.random_effects import ProcessorPool, Value, group_occasions, parse_time
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.equivalence import MARGIN
 from benchbook.compare.stats.intervals import t_quantile
@@ -20,6 +20,7 @@ from benchbook.core.artifacts.findings import ByThreads, FindingData, Findings, 
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
 from benchbook.core.artifacts.record import Superseded
 from benchbook.core.util import numeric_equality
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import join_words
 
@@ -60,22 +61,27 @@ def build_session(
     `facts` are one mapping by arm, as `facts.json` has under `arms`; the first arm's machine counts.
     """
     first: Mapping[str, Any] = next(iter(facts.values()), {})
-    machine, engine = first.get("machine") or {}, first.get("engine") or {}
-    proxies = [arm["proxy"] for arm in facts.values() if arm.get("proxy")]
-    engine_name = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
-    entry: dict[str, Any] = {"id": id, "measured": measured, "design": design}
+    machine, probed = first.get("machine") or {}, probes or {}
+    entry: dict[str, Any] = {"id": id, "measured": measured, "design": design} | _read_programs(facts)
+    if superseded and superseded.arms:
+        findings, superseded = _withhold_arms(findings, superseded), None
     session = StudySession(
         **entry | {key: machine.get(key) for key in ("cores", "kernel", "virtualization")},
         processor=cpu_models.parse_processor(machine.get("cpu_model")),
         steal_pct=_round_value(findings.quiet.steal_pct),
-        engine=engine_name or None,
-        proxies={str(proxy["name"]): str(proxy.get("version")) for proxy in proxies if proxy.get("name")},
-        probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
-        superseded=superseded.reason if superseded and not superseded.arms else None,
+        probes={name: probed[name] for name in PROBES if probed.get(name) is not None},
+        superseded=superseded.reason if superseded else None,
     )
-    if superseded and superseded.arms:
-        findings = _withhold_arms(findings, superseded)
     return SessionResult(session, findings, facts, differs)
+
+
+def _read_programs(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Engine of the first arm and proxies of all, with their versions."""
+    engine = next(iter(facts.values()), {}).get("engine") or {}
+    name = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
+    proxies = [arm.get("proxy") or {} for arm in facts.values()]
+    versions = {str(proxy["name"]): str(proxy.get("version")) for proxy in proxies if proxy.get("name")}
+    return {"engine": name or None, "proxies": versions}
 
 
 def _withhold_arms(findings: Findings, superseded: Superseded) -> Findings:
@@ -97,21 +103,12 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
     Raise ValueError where there is none, or where one is there twice.
     """
     ordered = sorted(sessions, key=lambda item: (parse_time(item.session.measured), item.session.id))
-    counts = Counter(result.session.id for result in ordered)
-    if twice := [name for name, often in counts.items() if often > 1]:
+    ids = [result.session.id for result in ordered]
+    if twice := list(Counter(ids) - Counter(set(ids))):
         raise ValueError(f"{study}: session {join_words(twice)} is there twice; each counts once")
     usable = [result for result in ordered if result.session.superseded is None]
-    if not usable:
-        raise ValueError(f"{study}: there is no session to pool that is not superseded")
-    # The design with most occasions, among equals that of the newest session.
-    designs = group_by((result.session for result in reversed(usable)), lambda session: session.design)
-    chosen = design or max(designs, key=lambda name: len(group_occasions(designs[name])))
-    results = [result for result in usable if result.session.design == chosen]
-    if not results:
-        raise ValueError(f"{study}: no session has the design {chosen}")
-    newest = results[-1]
-    twins = [result for result in results if result.findings.aa]
-    twin = twins[-1].findings.aa if twins else None
+    chosen, results = _choose_design(study, usable, design)
+    newest, twins = results[-1], [result for result in results if result.findings.aa]
     return MetaAnalysis(
         study=study,
         title=newest.findings.title,
@@ -121,14 +118,31 @@ def pool_sessions(study: str, sessions: Sequence[SessionResult], design: str | N
         left_out=tuple(_left_out(result, chosen) for result in ordered if result not in results),
         arms={arm: cpu_models.arm_signature(facts) for arm, facts in newest.facts.items()},
         contrasts=tuple(_pool_contrast(contrast, results) for contrast in _distinct_contrasts(results)),
-        aa=_pool_contrast(twin, twins) if twin else None,
-        equal_arms=tuple(
-            meta_analysis.EqualArms(
-                session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high
-            )
-            for each in usable
-            if (aa := each.findings.aa) and aa.low is not None and aa.high is not None
-        ),
+        aa=_pool_contrast(require_value(twins[-1].findings.aa), twins) if twins else None,
+        equal_arms=_list_equal_arms(usable),
+    )
+
+
+def _choose_design(
+    study: str, usable: Sequence[SessionResult], design: str | None
+) -> tuple[str, list[SessionResult]]:
+    """The design to pool, that with most occasions unless it is given, and its sessions, oldest first."""
+    if not usable:
+        raise ValueError(f"{study}: there is no session to pool that is not superseded")
+    # Among equals that of the newest session.
+    designs = group_by((result.session for result in reversed(usable)), lambda session: session.design)
+    chosen = design or max(designs, key=lambda name: len(group_occasions(designs[name])))
+    if chosen not in designs:
+        raise ValueError(f"{study}: no session has the design {chosen}")
+    return chosen, [result for result in usable if result.session.design == chosen]
+
+
+def _list_equal_arms(results: Sequence[SessionResult]) -> tuple[meta_analysis.EqualArms, ...]:
+    """Intervals of the sessions' equal arms, of those that have one."""
+    return tuple(
+        meta_analysis.EqualArms(session=each.session.id, order=each.findings.order, low=aa.low, high=aa.high)
+        for each in results
+        if (aa := each.findings.aa) and aa.low is not None and aa.high is not None
     )
 
 
@@ -153,14 +167,12 @@ def _distinct_contrasts(results: Sequence[SessionResult]) -> list[FindingData]:
 
 def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> PooledContrast:
     """Pool a contrast; `entry` is that of the newest session."""
-    entries = {
-        result.session.id: next((each for each in result.findings.everything if each.id == entry.id), None)
-        for result in results
-    }
     sessions = [result.session for result in results]
+    by_session = {result.session.id: result.findings.everything for result in results}
+    findings = {name: each for name in by_session for each in by_session[name] if each.id == entry.id}
     by_level: dict[int, dict[str, _Part]] = {}
-    for name, finding in entries.items():
-        for part in finding.at_levels if finding else ():
+    for name, finding in findings.items():
+        for part in finding.at_levels:
             by_level.setdefault(part.threads, {}).setdefault(name, part)
     levels = tuple(_pool_effect(threads, sessions, by_level[threads]) for threads in sorted(by_level))
     # One number may not stand for all levels where a session's may not, where a level depends on the machine,
@@ -170,8 +182,8 @@ def _pool_contrast(entry: FindingData, results: Sequence[SessionResult]) -> Pool
     return PooledContrast(
         **{key: getattr(entry, key) for key in ("id", "workload", "baseline", "treatment", "metric")},
         names=entry.names,
-        one_number=is_even and all(finding.headline for finding in entries.values() if finding),
-        whole=_pool_effect(None, sessions, {name: each for name, each in entries.items() if each}),
+        one_number=is_even and all(finding.headline for finding in findings.values()),
+        whole=_pool_effect(None, sessions, findings),
         levels=levels,
     )
 
@@ -183,19 +195,19 @@ def _pool_effect(
     threads: int | None, sessions: Sequence[StudySession], parts: Mapping[str, _Part]
 ) -> PooledEffect:
     observed = tuple(_session_effect(session, parts.get(session.id)) for session in sessions)
+    counted = {seen.session: seen for seen in observed if seen.reason is None}
+    study_sessions = [session for session in sessions if session.id in counted]
     fields = {"session", "n", "level", "label", "standard_error"}
-    counted = [seen for seen in observed if seen.reason is None]
-    pairs = [(seen.model_dump(include=fields), math.log1p(seen.effect or 0.0)) for seen in counted]
-    values = {each["session"]: random_effects.Value(**each, log_effect=log) for each, log in pairs}
-    study_sessions = [session for session in sessions if session.id in values]
+    values = {
+        name: Value(**seen.model_dump(include=fields), log_effect=math.log1p(require_value(seen.effect)))
+        for name, seen in counted.items()
+    }
     members = group_occasions(study_sessions)
     groups = [random_effects.average_occasion([values[session.id] for session in group]) for group in members]
-    logs, variances = [group.log_effect for group in groups], [group.standard_error**2 for group in groups]
     keys_of_sessions = cpu_models.model_keys([session.processor for session in study_sessions])
     models = dict(zip(values, keys_of_sessions, strict=True))
     keys = [models[group[0].id] for group in members]
-    by_processor = random_effects.pool_by_processor(logs, variances, keys) if groups else None
-    effects = [seen.effect for seen in counted if seen.effect is not None]
+    effects = [require_value(seen.effect) for seen in counted.values()]
     results: dict[str, Any] = {
         "threads": threads,
         "seen": observed,
@@ -209,33 +221,21 @@ def _pool_effect(
             )
             for group, key in zip(groups, keys, strict=True)
         ),
-        "processors": by_processor.processors if by_processor else 0,
         "elsewhere": _describe_machine_kind(study_sessions),
-        "label": _label_effect(groups, by_processor),
         "range_low": _round_value(min(effects, default=None)),
         "range_high": _round_value(max(effects, default=None)),
-        **(_pool_numbers(by_processor) if by_processor else {}),
     }
-    return PooledEffect(**results)
+    return PooledEffect(**results | _pool_occasions(groups, keys))
 
 
 def _label_effect(
-    occasions: Sequence[random_effects.Averaged], by_processor: ProcessorPool | None
+    occasions: Sequence[random_effects.Averaged], by_processor: ProcessorPool
 ) -> meta_analysis.Label:
-    """Label of the occasions of an effect together, by the first rule that holds.
-
-    A spread between processors, or between occasions of one, counts only beyond what makes no practical
-    difference, and with an occasion that is decided or a test (Cochran's) that finds it.
-    """
-    if by_processor is None:
-        return "not computed"
+    """Label of the occasions of an effect together, by the first rule that holds."""
     if len(occasions) == 1:
         return "one session"
     signs, mean = {each.sign for each in occasions}, by_processor.pool
-    differ = bool(signs - {0}) or tolerance.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
-    practical = max(abs(mean.mean), math.log1p(MARGIN))
-    spread = max(mean.tau or 0.0, by_processor.within_tau or 0.0)
-    if {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical)):
+    if _depends_on_machine(signs, by_processor):
         return "depends on the machine"
     is_often = len(occasions) >= random_effects.FEWEST_OCCASIONS
     is_often &= by_processor.processors >= random_effects.FEWEST_PROCESSORS
@@ -244,6 +244,19 @@ def _label_effect(
     if 0 not in signs:
         return "same direction"
     return "on average" if tolerance.sign_of_interval(mean.low, mean.high) else "not shown"
+
+
+def _depends_on_machine(signs: Set[int], by_processor: ProcessorPool) -> bool:
+    """True if occasions have both signs, or a spread beyond what makes no practical difference.
+
+    A spread between processors, or between occasions of one, counts only with an occasion that is decided or
+    a test (Cochran's) that finds it.
+    """
+    mean = by_processor.pool
+    differ = bool(signs - {0}) or tolerance.is_below(mean.p if mean.p is not None else 1.0, HETEROGENEOUS_P)
+    practical = max(abs(mean.mean), math.log1p(MARGIN))
+    spread = max(mean.tau or 0.0, by_processor.within_tau or 0.0)
+    return {-1, 1} <= signs or (differ and tolerance.is_above(spread, practical))
 
 
 def _describe_machine_kind(sessions: Sequence[StudySession]) -> str:
@@ -287,16 +300,22 @@ def _session_effect(session: StudySession, part: _Part | None) -> meta_analysis.
     return meta_analysis.ObservedEffect(session=session.id, **inputs)
 
 
-def _pool_numbers(by_processor: ProcessorPool) -> dict[str, float | None]:
-    pool, within = by_processor.pool, by_processor.within_tau
-    tau = pool.tau if by_processor.processors > 1 else None
-    logs = {"effect": pool.mean, "low": pool.low, "high": pool.high}
-    logs |= {"prediction_low": pool.prediction_low, "prediction_high": pool.prediction_high}
-    values = {name: None if log is None else math.expm1(log) for name, log in logs.items()}
+def _pool_occasions(groups: Sequence[random_effects.Averaged], keys: Sequence[str]) -> dict[str, Any]:
+    """Label of the occasions of an effect together, their numbers, and how many processors they have."""
+    if not groups:
+        return {"label": "not computed", "processors": 0}
+    logs, variances = [group.log_effect for group in groups], [group.standard_error**2 for group in groups]
+    by_processor = random_effects.pool_by_processor(logs, variances, keys)
+    pool, within, processors = by_processor.pool, by_processor.within_tau, by_processor.processors
+    tau = pool.tau if processors > 1 else None
+    ratios = {"effect": pool.mean, "low": pool.low, "high": pool.high}
+    ratios |= {"prediction_low": pool.prediction_low, "prediction_high": pool.prediction_high}
+    values = {name: None if log is None else math.expm1(log) for name, log in ratios.items()}
     values |= {"tau_pct": None if tau is None else 100 * tau}
     values |= {"within_tau_pct": None if within is None else 100 * within}
     values |= {"q": pool.q, "q_p": pool.p, "i_squared": pool.i_squared}
-    return {name: _round_value(value) for name, value in values.items()}
+    numbers = {name: _round_value(value) for name, value in values.items()}
+    return {"label": _label_effect(groups, by_processor), "processors": processors, **numbers}
 
 
 def _round_value(value: float | None) -> float | None:
