@@ -15,6 +15,7 @@ from benchbook.compare.text.labels import name_place
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.core.artifacts import meta_analysis
 from benchbook.core.artifacts.meta_analysis import MetaAnalysis, PooledContrast, PooledEffect, StudySession
+from benchbook.core.util.errors import require_value
 from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_count, glance_percent, glance_range
 
@@ -69,6 +70,12 @@ class PredictionCheck:
         """True if the session's interval is twice as wide as the record's or wider."""
         return (self.own_half or 0.0) > COARSE * (self.record_half or math.inf)
 
+    @property
+    def sentence(self) -> str:
+        """Effect beside what was expected of it, where that is known."""
+        effect, expected = glance_percent(require_value(self.effect)), require_value(self.expected)
+        return f"{self.name} {effect} (expected {glance_range(*expected)})"
+
 
 def compare_with_prediction(here: SessionResult, record: MetaAnalysis) -> list[PredictionCheck]:
     """Comparison of each effect of a session with the record's; empty for another design.
@@ -93,7 +100,7 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
     if not recorded:
         return []
     probed = {name: [each.probes[name] for each in recorded if name in each.probes] for name in here.probes}
-    proxies = {(name, version) for each in recorded for name, version in each.proxies.items()}
+    proxies = {pair for each in recorded for pair in each.proxies.items()}
     return render_paragraphs(
         "different.j2",
         here=here,
@@ -109,24 +116,19 @@ def machine_differences(here: StudySession, recorded: Sequence[StudySession]) ->
 
 def describe_session(here: SessionResult, record: MetaAnalysis) -> str:
     """Place of a session in the record, in words, with its differences if it lies outside."""
-    prediction_checks = compare_with_prediction(here, record)
-    judged = [check for check in prediction_checks if check.expected is not None]
-    if prediction_checks and not judged:
-        return f"Nothing can be expected yet: that takes sessions on {FEWEST_PROCESSORS} processor models."
-    if not judged:
-        return ""
-    effects = []
-    for check in judged:
-        if check.place == "outside what was expected":
-            expected = glance_range(*(check.expected or (0, 0)))
-            effects.append(f"{check.name} {glance_percent(check.effect or 0.0)} (expected {expected})")
-    if effects:
-        outside = f"{len(effects)} of {format_count(len(judged), 'effect')} outside what was expected"
+    by_place = group_by(compare_with_prediction(here, record), lambda check: check.place)
+    inside, outside = by_place.get("as expected", []), by_place.get("outside what was expected", [])
+    judged = format_count(len(inside) + len(outside), "effect")
+    if outside:
+        effects = "; ".join(check.sentence for check in outside)
         others = "; ".join(machine_differences(here.session, record.sessions)) or "nothing that is known"
-        return f"{outside}: {'; '.join(effects)}. Different here: {others}."
-    coarse = [check.own_half or 0.0 for check in judged if check.is_coarse]
-    wide = f", of which {len(coarse)} with an interval twice as wide as the record's" if coarse else ""
-    return f"{format_count(len(judged), 'effect')} as expected from the recorded sessions{wide}."
+        return f"{len(outside)} of {judged} outside what was expected: {effects}. Different here: {others}."
+    if inside:
+        coarse = sum(check.is_coarse for check in inside)
+        wide = f", of which {coarse} with an interval twice as wide as the record's" if coarse else ""
+        return f"{judged} as expected from the recorded sessions{wide}."
+    missing = f"Nothing can be expected yet: that takes sessions on {FEWEST_PROCESSORS} processor models."
+    return missing if by_place else ""
 
 
 def _check_effect(
@@ -175,50 +177,52 @@ def estimate_coverage(several: Sequence[MetaAnalysis]) -> list[Coverage]:
 
     Each processor is left out in turn, with all its occasions, where three others remain; what they predict
     is a mean of that processor, whose own variance counts. So is each occasion where three processors remain.
+    An effect without levels counts as one, too.
     """
     rows: dict[str, list[_LeftOut]] = {}
     for study in several:
         for contrast in study.contrasts:
-            for effect in (contrast.whole, *contrast.levels):
-                is_effect = effect is contrast.whole
-                for left in _leave_one_out(effect, is_effect, not is_effect or not contrast.levels):
-                    rows.setdefault(study.study, []).append(left)
-                    rows.setdefault("", []).append(left)
+            whole = ("effects",) if contrast.levels else ("effects", "levels")
+            parts = [(contrast.whole, whole), *((level, ("levels",)) for level in contrast.levels)]
+            left = [out for effect, kinds in parts for out in _leave_one_out(effect, kinds)]
+            for name in (study.study, "") if left else ():
+                rows.setdefault(name, []).extend(left)
     return [_count_covered(name, rows[name]) for name in sorted(rows, key=lambda name: not name)]
 
 
 class _LeftOut(NamedTuple):
-    """A processor or an occasion left out of one effect; `half` the interval is a logarithm."""
+    """A processor or an occasion left out of one effect, and what it counts for in `Coverage`.
 
-    is_effect: bool
-    is_level: bool
-    is_processor: bool
+    `half` the interval is a logarithm.
+    """
+
+    kind: str
     is_inside: bool
     half: float
 
 
-def _leave_one_out(effect: PooledEffect, is_effect: bool, is_level: bool) -> Iterator[_LeftOut]:
+def _leave_one_out(effect: PooledEffect, kinds: Sequence[str]) -> Iterator[_LeftOut]:
     models = group_by(effect.occasions, lambda occasion: occasion.processor)
-    groups = [(True, group) for group in models.values()] + [(False, [each]) for each in effect.occasions]
-    for is_processor, out in groups:
+    single = ["occasions"] if "levels" in kinds else []
+    groups = [(kinds, group) for group in models.values()] + [(single, [each]) for each in effect.occasions]
+    for counts_for, out in groups:
         rest = [each for each in effect.occasions if each not in out]
         if len({each.processor for each in rest}) < FEWEST_PROCESSORS:
             continue
         mean = math.fsum(math.log1p(each.effect) for each in out) / len(out)
         variance = math.fsum(each.standard_error**2 for each in out) / len(out) ** 2
         low, high = pool_remaining(rest).pool.predict(variance)
-        yield _LeftOut(is_effect, is_level, is_processor, low <= mean <= high, (high - low) / 2)
+        yield from (_LeftOut(kind, low <= mean <= high, (high - low) / 2) for kind in counts_for)
 
 
 def _count_covered(study: str, left_outs: Sequence[_LeftOut]) -> Coverage:
-    processors = [each for each in left_outs if each.is_processor]
-    halves = sorted(each.half for each in processors if each.is_effect)
+    by_kind = group_by(left_outs, lambda each: each.kind)
+    halves = sorted(each.half for each in by_kind.get("effects", ()))
+    kinds = ("effects", "levels", "occasions")
     return Coverage(
         study,
-        share_of([each.is_inside for each in processors if each.is_effect]),
-        share_of([each.is_inside for each in processors if each.is_level]),
-        share_of([each.is_inside for each in left_outs if not each.is_processor and each.is_level]),
-        100 * math.expm1(halves[len(halves) // 2]) if halves else None,
+        **{kind: share_of([each.is_inside for each in by_kind.get(kind, ())]) for kind in kinds},
+        half_pct=100 * math.expm1(halves[len(halves) // 2]) if halves else None,
     )
 
 
