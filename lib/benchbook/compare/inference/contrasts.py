@@ -36,25 +36,31 @@ def contrast_candidates(evidence: StudyEvidence, claims: Sequence[ClaimedEffect]
 
     Further claims, and claims about other baselines or fewer threads, follow as contrasts of their own.
     """
-    study = evidence.study
-    candidates = []
+    study, candidates = evidence.study, list[Hypothesis]()
+    of_arms = [claim for claim in claims if {claim.baseline, claim.treatment} <= set(study.arms)]
     for workload in study.workloads:
-        arms = set(study.arms)
-        about = [claim for claim in claims if claim.workloads is None or workload in claim.workloads]
-        about = [claim for claim in about if {claim.baseline, claim.treatment} <= arms]
+        about = [claim for claim in of_arms if claim.workloads is None or workload in claim.workloads]
         usual = compared_metrics(study, workload)
         for metric in usual:
-            waiting = [claim for claim in about if claim.metric == metric]
-            for treatment in study.treatments:
-                of_whole = (claim for claim in waiting if _is_of_whole(claim, treatment, study))
-                place = (study.baseline, treatment, workload, metric)
-                candidates.append(build_contrast(evidence, *place, claim=next(of_whole, None)))
-                waiting = [claim for claim in waiting if claim is not candidates[-1].claim]
-            candidates += [_extra_candidate(evidence, claim, workload) for claim in waiting]
+            candidates += _candidates_of_metric(evidence, workload, metric, about)
         # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.
-        beside = [claim for claim in about if claim.metric not in (*usual, *PERCENTILES, "qps")]
-        candidates += [_extra_candidate(evidence, claim, workload) for claim in beside]
+        others = (claim for claim in about if claim.metric not in (*usual, *PERCENTILES, "qps"))
+        candidates += [_extra_candidate(evidence, claim, workload) for claim in others]
     return candidates
+
+
+def _candidates_of_metric(
+    evidence: StudyEvidence, workload: str, metric: str, claims: Sequence[ClaimedEffect]
+) -> list[Hypothesis]:
+    """Every treatment against the baseline by one metric, then the claims that none of these answers."""
+    study, candidates = evidence.study, list[Hypothesis]()
+    waiting = [claim for claim in claims if claim.metric == metric]
+    for treatment in study.treatments:
+        of_whole = (claim for claim in waiting if _is_of_whole(claim, treatment, study))
+        place = (study.baseline, treatment, workload, metric)
+        candidates.append(build_contrast(evidence, *place, claim=next(of_whole, None)))
+        waiting = [claim for claim in waiting if claim is not candidates[-1].claim]
+    return [*candidates, *(_extra_candidate(evidence, claim, workload) for claim in waiting)]
 
 
 def _extra_candidate(evidence: StudyEvidence, claim: ClaimedEffect, workload: str) -> Hypothesis:

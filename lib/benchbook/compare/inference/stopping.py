@@ -15,7 +15,7 @@ from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference.contrasts import judge_contrasts as judged_study
 from benchbook.compare.inference.decisions import EffectDecision
 from benchbook.compare.stats import interleaved_runs, pairs
-from benchbook.compare.stats.equivalence import DECIDED
+from benchbook.compare.stats.equivalence import DECIDED, reached_look
 from benchbook.compare.text.results_table import EQUAL, has_mean_row
 from benchbook.core.artifacts.findings import LevelContrast
 from benchbook.core.published.claim import ClaimSpec
@@ -129,31 +129,34 @@ class StoppingRule:
 
     def __call__(self, blocks: int) -> str | None:
         """Reason to stop after so many blocks, None to go on."""
-        due = max((look for look in self.analysis.looks if look <= blocks), default=None)
+        due = reached_look(blocks, self.analysis.looks)
         if self.study.plan.stop != "decided" or due is None or due in self.open_looks:
             return None
         tables = self.tables()
-        runs, histograms = (_to_frame(tables[name]) for name in ("runs", "histograms"))
-        runs, _ = pairs.select_usable(interleaved_runs.select_order(runs, self.study)[0])
+        ordered, _ = interleaved_runs.select_order(_to_frame(tables["runs"]), self.study)
+        runs, histograms = pairs.select_usable(ordered)[0], _to_frame(tables["histograms"])
         evidence = StudyEvidence(self.study, runs, self.analysis, None, None, self.facts, histograms)
         judged, twins = judged_study(evidence, self.claims, min(self.analysis.looks))
-        is_narrow = all(map(_is_aa_narrow, twins))
-        look = stopped_at(self.study, judged) if is_narrow else None
+        aa_doubt = "" if all(map(_is_aa_narrow, twins)) else f"; {OPEN_AA}"
         if blocks in self.analysis.looks:
-            more = "" if is_narrow else f"; {OPEN_AA}"
-            self.say(f"after {count(blocks, 'block')}: {_report_look(judged)}{more}")
-        if look is None and {decision.candidate.look for decision in judged} == {due}:
-            self.open_looks.add(due)
-        planned = self.study.plan.blocks
-        if look is None or blocks >= planned:
+            self.say(f"after {count(blocks, 'block')}: {_report_look(judged)}{aa_doubt}")
+        look = None if aa_doubt else stopped_at(self.study, judged)
+        if look is None:
+            if {decision.candidate.look for decision in judged} == {due}:
+                self.open_looks.add(due)
             return None
-        assigned_claims = [claim for claim in self.asked if claim.is_judged]
-        seconds = _to_frame(tables["intervals"]) if evaluate.required_tables(assigned_claims) else None
-        evidence = replace(evidence, intervals=seconds)
-        answers = (evaluate.answer_claim(evidence, claim) for claim in assigned_claims)
-        if any(answer.verdict not in ("confirmed", "contradicted") for answer in answers):
+        planned = self.study.plan.blocks
+        if blocks >= planned or not self._answers_claims(evidence, tables):
             return None
         return f"everything is decided at the look at {count(look, 'block')}; {planned} planned"
+
+    def _answers_claims(self, evidence: StudyEvidence, tables: Mapping[str, Any]) -> bool:
+        """True if every judged claim that no contrast answers has its verdict."""
+        claims = [claim for claim in self.asked if claim.is_judged]
+        seconds = _to_frame(tables["intervals"]) if evaluate.required_tables(claims) else None
+        evidence = replace(evidence, intervals=seconds)
+        answers = (evaluate.answer_claim(evidence, claim) for claim in claims)
+        return all(answer.verdict in ("confirmed", "contradicted") for answer in answers)
 
 
 def build_rule(
