@@ -53,10 +53,8 @@ def decide_contrast(
         decision = _decide_at_look(ratios.first(look), margin, level, is_last=look == max(analysis.looks))
         if decision.answer != "undecided":
             return decision
-    if is_over and ratios.n not in looks and ratios.n < max(analysis.looks):
-        return _decide_at_look(ratios, margin, level, is_last=True)
-    if is_over and decision is not None:
-        return _decide_at_look(ratios.first(looks[-1]), margin, level, is_last=True)
+    if is_over:
+        return _decide_at_look(ratios.first(max(analysis.looks)), margin, level, is_last=True)
     why, interval = f"the first look is at {min(analysis.looks)} blocks", block_interval(ratios.ratios, level)
     return decision or NoninferiorityDecision(ratios.workload, ratios.treatment, "undecided", interval, why)
 
@@ -74,15 +72,15 @@ def _decide_at_look(
 ) -> NoninferiorityDecision:
     interval, allowed = block_interval(ratios.ratios, level), math.log1p(-margin)
     answer, why = _answer_by_interval(interval, allowed, is_last)
-    if ratios.refusal or not interval.is_known:
-        answer, why = "undecided", ratios.refusal or interval.reason or why
+    # Ratios that are refused are empty.
+    why = ratios.refusal or interval.reason or why
     second = signed_rank_interval(ratios.ratios.mean(axis=1).to_numpy(), level)
     by_ranks = answer if second is None else _answer_by_interval(second, allowed, is_last)[0]
     if answer not in ("undecided", by_ranks):
         answer = "undecided"
         why = "the interval that believes nothing about the shape of the noise does not decide it"
     ends = [known.log_high for known in (interval, second) if known is not None]
-    is_shown = not ratios.refusal and all(end is not None and tolerance.is_below(end, 0) for end in ends)
+    is_shown = all(end is not None and tolerance.is_below(end, 0) for end in ends)
     return NoninferiorityDecision(ratios.workload, ratios.treatment, answer, interval, why, is_shown)
 
 

@@ -129,6 +129,11 @@ def partner_gaps(runs: pd.DataFrame) -> list[Partners]:
     ]
 
 
+def select_far(partners: Iterable[Partners]) -> list[Partners]:
+    """Blocks whose partners lie far apart and count all the same."""
+    return [each for each in partners if each.is_far and each.left_out is None]
+
+
 def select_usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Runs that may be paired, and a sentence for each block that lost a group.
 

@@ -83,7 +83,7 @@ def describe_scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     """
     chosen = runs[(runs.arm == arm) & (runs.workload == workload)]
     table = chosen.pivot_table(index="block", columns="threads", values="qps", aggfunc="mean").dropna()
-    levels = [int(level) for level in table.columns]
+    levels = table.columns.astype(int).tolist()
     nothing = dict.fromkeys(("observed_max_qps", "observed_max_threads", "usl", "peak_threads", "peak_qps"))
     results: dict[str, Any] = {"arm": arm, "workload": workload, "threads": levels, **nothing}
     if table.empty or (table <= 0).to_numpy().any():
@@ -97,14 +97,15 @@ def describe_scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     if reason := _lack_of_fit(np.log(table), law):
         return Scaling(**results, reason=reason)
     peaks = [fit_usl(levels, row) for row in table.to_numpy()]
-    tops = [(peak, peak.peak_threads) for peak in peaks if peak.peak_threads is not None]
-    if law.peak_threads is None or len(tops) < len(peaks):
+    if None in [fit.peak_threads for fit in (law, *peaks)]:
         return Scaling(**results, reason="the law has no peak in some blocks")
-    at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
+    tops = [require_value(peak.peak_threads) for peak in peaks]
+    at_peak = t_interval(list(map(math.log, tops)), LEVEL)
+    highest = [math.log(peak.qps(threads)) for peak, threads in zip(peaks, tops, strict=True)]
     results |= {
         "usl": findings.UslParameters(gamma_qps=law.gamma, alpha=law.alpha, beta=law.beta),
         "peak_threads": _to_peak(at_peak),
-        "peak_qps": _to_peak(t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)),
+        "peak_qps": _to_peak(t_interval(highest, LEVEL)),
     }
     return Scaling(**results, reason=at_peak.reason)
 
@@ -212,19 +213,18 @@ def _find_series(numbers: Sequence[Number]) -> Iterator[tuple[str, list[Number]]
 
 def _busier_processors(numbers: Sequence[Number], before: Number, after: Number) -> str:
     """Processors that work more in the second of two rows; empty if no printed one does."""
-    printed = [number for number in numbers if number.metric.startswith("cpu_") and number.is_given]
-    was, now = (
-        {
-            number.metric: number.value
-            for number in printed
-            if (number.table, number.row) == (row.table, row.row)
-        }
-        for row in (before, after)
-    )
+    was, now = (_printed_processors(numbers, row) for row in (before, after))
     if not was.keys() & now.keys():
         return "no processor time is printed beside it"
     more = []
-    for metric in (metric for metric in was if metric in now and now[metric] > was[metric]):
-        part = metric.removeprefix("cpu_").removesuffix("_pct")
-        more.append(f"{part} uses more CPU ({format_plain(was[metric])} to {format_plain(now[metric])})")
+    for metric, value in was.items():
+        if metric in now and now[metric] > value:
+            part = metric.removeprefix("cpu_").removesuffix("_pct")
+            more.append(f"{part} uses more CPU ({format_plain(value)} to {format_plain(now[metric])})")
     return ", ".join(more)
+
+
+def _printed_processors(numbers: Sequence[Number], row: Number) -> dict[str, float]:
+    """Processor times printed in the row of a number, by metric."""
+    of_row = (each for each in numbers if (each.table, each.row) == (row.table, row.row))
+    return {each.metric: each.value for each in of_row if each.metric.startswith("cpu_") and each.is_given}

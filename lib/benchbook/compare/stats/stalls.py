@@ -95,14 +95,18 @@ def find_modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
     width = max(FINEST, 0.9 * spread * values.size**-0.2)
     grid = np.linspace(values.min() - 3 * width, values.max() + 3 * width, GRID)
     density = np.exp(-0.5 * ((grid[:, None] - values[None, :]) / width) ** 2).sum(axis=1)
-    cuts = [grid[place] for place in _find_valleys(density)]
-    while True:
-        parts = np.split(np.sort(values), np.searchsorted(np.sort(values), cuts))
-        small = [place for place, part in enumerate(parts) if part.size < SMALLEST_SHARE * values.size]
-        if not small or not cuts:
-            break
-        cuts.pop(min(small[0], len(cuts) - 1))
+    parts = _cut_values(np.sort(values), [grid[place] for place in _find_valleys(density)])
     return tuple(Mode(float(np.exp(np.median(part))), part.size / values.size) for part in parts)
+
+
+def _cut_values(ordered: NDArray[np.float64], cuts: list[float]) -> list[NDArray[np.float64]]:
+    """Parts of ordered values between cuts, as many of them as leave no part too small."""
+    while True:
+        parts = np.split(ordered, np.searchsorted(ordered, cuts))
+        small = [place for place, part in enumerate(parts) if part.size < SMALLEST_SHARE * ordered.size]
+        if not small or not cuts:
+            return parts
+        cuts.pop(min(small[0], len(cuts) - 1))
 
 
 def _find_valleys(density: NDArray[np.float64]) -> list[int]:
