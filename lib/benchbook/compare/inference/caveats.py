@@ -48,24 +48,29 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     by_arm = {
         arm: findings.Attempts(runs=int(attempts.get(arm, 0)), voided=int(voided.get(arm, 0))) for arm in arms
     }
-    total = sum(count.voided for count in by_arm.values())
-    others = [arm for arm in arms if arm != baseline and by_arm[arm].runs]
-    if not total:
+    if not any(count.voided for count in by_arm.values()):
         return Voids(by_arm=by_arm, fisher_p=None, note="no run was voided")
+    p = _compare_voids(by_arm, baseline)
+    if p is None:
+        note = "voided runs cannot be compared between arms"
+    elif tolerance.is_above(p, FISHER_P):
+        note = "no difference between the arms is shown"
+    else:
+        note = "arms were voided at different rates: that itself is a finding"
+    return Voids(by_arm=by_arm, fisher_p=p, note=note)
+
+
+def _compare_voids(by_arm: Mapping[str, findings.Attempts], baseline: str) -> float | None:
+    """Smallest p of an arm against the baseline; None where an arm or the baseline has no attempt."""
+    others = [arm for arm, count in by_arm.items() if arm != baseline and count.runs]
     if not others or not by_arm[baseline].runs:
-        return Voids(by_arm=by_arm, fisher_p=None, note="voided runs cannot be compared between arms")
+        return None
     # scipy.stats takes seconds to load and most studies void nothing.
     from scipy.stats import fisher_exact
 
     counts = {arm: [count.voided, count.runs - count.voided] for arm, count in by_arm.items()}
-    tables = [[counts[baseline], counts[arm]] for arm in others]
-    p = min(adjust_holm([float(fisher_exact(table).pvalue) for table in tables]))
-    note = (
-        "arms were voided at different rates: that itself is a finding"
-        if not tolerance.is_above(p, FISHER_P)
-        else "no difference between the arms is shown"
-    )
-    return Voids(by_arm=by_arm, fisher_p=p, note=note)
+    tables = ([counts[baseline], counts[arm]] for arm in others)
+    return min(adjust_holm([float(fisher_exact(table).pvalue) for table in tables]))
 
 
 def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[findings.Difference]:

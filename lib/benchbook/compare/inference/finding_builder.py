@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -42,21 +43,18 @@ def build_finding(judged: EffectDecision, context: Context, q_values: Mapping[Ce
     candidate = judged.candidate
     effect, claim = candidate.effect, candidate.claim
     contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
-    runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
+    runs = list(chain.from_iterable(contrast.run_ids.values()))
     arms, workloads, skipped = context.names.arms, context.names.workloads, context.skipped
     more = _blocks_needed(candidate, context, context.analysis.half_width)
     useful = math.sqrt(USEFUL_RATIO) - 1
     unused = candidate.complete - contrast.n
-    waiting = (
-        f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look" if unused else None
-    )
-    notes = filter(None, (waiting, contrast.note))
+    waiting = f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look"
+    notes = filter(None, (waiting if unused else None, contrast.note))
     by_threads = () if contrast.is_pooled else effect.by_threads
     opinion, agrees = None, judged.second_opinion_agrees
     if second is not None:
-        opinion = findings.SecondOpinion(
-            method="signed-rank", low=second.low, high=second.high, agrees=agrees
-        )
+        ends = {"low": second.low, "high": second.high}
+        opinion = findings.SecondOpinion(method="signed-rank", **ends, agrees=agrees)
     detectable = effect.spread and sample_size.detectable_effect(effect.spread, interval.n, interval.level)
     return FindingData(
         id=_finding_id(candidate, context.baseline),
@@ -180,9 +178,10 @@ def _tail_events(
     counts: pd.DataFrame | None, seconds: pd.DataFrame | None, run: Mapping[str, Any], percentile: float
 ) -> tuple[int, int | None, bool | None] | None:
     """Events of a run beyond a percentile, the number of their pauses, and if one pause has them."""
-    every = dense_counts(counts) if counts is not None else None
-    bound = percentile_ms(every, percentile) if every is not None else None
-    if every is None or bound is None:
+    if counts is None:
+        return None
+    every = dense_counts(counts)
+    if (bound := percentile_ms(every, percentile)) is None:
         return None
     beyond = round(int(every.sum()) * (1 - percentile / 100))
     # A second tells where its events beyond lie if its own percentile is no lower than the one in question.

@@ -32,7 +32,14 @@ from benchbook.compare.stats.scaling import describe_scaling
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.artifacts.findings import CellCheck, FindingData, Findings, InterimLook, ValidityThreat
+from benchbook.core.artifacts.findings import (
+    CellCheck,
+    FindingData,
+    Findings,
+    InterimLook,
+    Scaling,
+    ValidityThreat,
+)
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.study.params import Analysis
@@ -103,7 +110,6 @@ def build_findings(
     kind = (next(iter(facts.values()), {}).get("site") or {}).get("kind") or ""
     paired, apart = pairs.select_usable(runs)
     looks, names = sorted(analysis.looks), labels.readable_names(study)
-    closed = [workload for workload in study.workloads if "qps" in compared_metrics(study, workload)]
     context = Context(study.baseline, analysis, _block_seconds(runs), names, skipped or {})
     evidence = StudyEvidence(study, paired, analysis, tidy.get("intervals"), loads, facts, tidy["histograms"])
     effect_decisions, twins = judge_contrasts(evidence, claims, looks[0])
@@ -123,7 +129,7 @@ def build_findings(
         "made_by": {"benchbook": version("benchbook")},
         "scope": f"{WHERE.get(kind, 'this machine')}, these hours",
         "names": names,
-        "order": runs.order.iloc[0] if len(runs) else RUNS,
+        "order": next(iter(runs.order), RUNS),
         "turns": interleaved_runs.summarize_turns(runs, facts),
         "blocks": {"planned": study.plan.blocks, "complete": complete},
         "look": _current_look(complete, looks, analysis.level),
@@ -146,19 +152,25 @@ def build_findings(
                 other_order=[*other_order, *interleaved_runs.mixed_levels(runs)],
                 broken=operational_laws.list_violations(caused),
                 apart=apart,
-                far=[partner for partner in partners if partner.is_far and partner.left_out is None],
+                far=pairs.select_far(partners),
                 span=pairs.format_span,
             ),
             *unanswered,
         ],
-        "scaling": [describe_scaling(runs, arm, workload) for workload in closed for arm in study.arms],
+        "scaling": _describe_scaling(study, runs),
         "causes": caused,
         "client_full": attribution.set_aside(tidy["voids"]) or None,
         "claims": others or None,
-        "ladder": ordered_arms.build_ladder(evidence, [twin.candidate for twin in twins], context),
+        "ladder": ordered_arms.build_ladder(evidence, twins, context),
         "described": caveats.describe_runs(evidence, names.arms),
     }
     return Findings.model_validate(numeric_equality.round_document(results))
+
+
+def _describe_scaling(study: StudySpec, runs: pd.DataFrame) -> list[Scaling]:
+    """Scaling of each arm at the workloads whose throughput is compared."""
+    closed = [workload for workload in study.workloads if "qps" in compared_metrics(study, workload)]
+    return [describe_scaling(runs, arm, workload) for workload in closed for arm in study.arms]
 
 
 def _build_entries(
@@ -170,14 +182,9 @@ def _build_entries(
     """Entries of all findings, and those of the A/A pairs, first the one that puts all others in doubt."""
     q = finding_builder.q_values([decision.candidate for decision in decisions])
     aa_pairs = [finding_builder.build_finding(twin, context, {}) for twin in twins]
-
-    def doubt(pair: FindingData) -> tuple[bool, float]:
-        return _is_aa_different(pair), numeric_equality.round_significant(abs(pair.effect or 0.0))
-
-    # A pair that differs is further from equal than any that doesn't, else the one of the largest effect.
-    if aa_pairs:
-        first = max(aa_pairs, key=doubt)
-        aa_pairs = [first, *(pair for pair in aa_pairs if pair is not first)]
+    # The same order for pairs that are not the first.
+    first = max(aa_pairs, key=_doubt, default=None)
+    aa_pairs.sort(key=lambda pair: pair is not first)
     built = (finding_builder.build_finding(decision, context, q) for decision in decisions)
     entries = [finding_builder.blocks_to_match_aa(entry, aa_pairs) for entry in built]
     if "intervals" in tidy:
@@ -188,6 +195,11 @@ def _build_entries(
             differs_by = format_percent(doubtful.effect)
             entry.warnings.append(f"the A/A pair differs by {differs_by}; smaller effects mean nothing")
     return entries, aa_pairs
+
+
+def _doubt(pair: FindingData) -> tuple[bool, float]:
+    """A pair that differs is further from equal than any that doesn't, else the one of the largest effect."""
+    return _is_aa_different(pair), numeric_equality.round_significant(abs(pair.effect or 0.0))
 
 
 def _block_seconds(runs: pd.DataFrame) -> float | None:
@@ -232,7 +244,6 @@ def _collect_warnings(
     judged: Sequence[EffectDecision],
 ) -> list[ValidityThreat]:
     ends = (aa.low, require_value(aa.high)) if aa and aa.low is not None else None
-    is_inside = ends is not None and tolerance.is_inside(*ends, -MARGIN, MARGIN)
     differing = (entry for entry in entries if entry.second_opinion and entry.second_opinion.agrees is False)
     stop, stop_of_means = stopped_at(study, judged), stopped_at(study, judged, is_decided_overall)
     return caveats.caveats_from_template(
@@ -244,7 +255,7 @@ def _collect_warnings(
         first_look=first_look,
         aa=aa,
         is_aa_shown=aa and aa.label in SHOWN,
-        is_aa_inside=is_inside,
+        is_aa_inside=ends is not None and tolerance.is_inside(*ends, -MARGIN, MARGIN),
         is_aa_apart=aa and _is_aa_different(aa),
         margin=MARGIN,
         heavy=[entry.id for entry in differing],

@@ -1,6 +1,7 @@
 """Interference by other work, by signals of the machine alone, and the arms that it can have favoured."""
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -42,15 +43,12 @@ def measure_interference(
     `unmeasured` (see `arms_with_side_load`) no other program can be told from theirs.
     """
     cores = _machine_cores(facts)
-    others = _foreign_cores(runs, cores, unmeasured)
-    pressure = _cpu_pressure(runs, monitor)
-    steal = runs.steal_pct.dropna()
     interference = Interference(
         cores=cores,
         load_1min=max(_load_averages(facts), default=None),
-        others_cores=None if others is None else float(others.mean()),
-        psi_cpu_pct=None if pressure is None else float(pressure.mean()),
-        steal_pct=float(steal.mean()) if len(steal) else None,
+        others_cores=_mean_of(_foreign_cores(runs, cores, unmeasured)),
+        psi_cpu_pct=_mean_of(_cpu_pressure(runs, monitor)),
+        steal_pct=_mean_of(runs.steal_pct.dropna()),
         line="",
     )
     parts = sentences.render_paragraphs("machine.j2", found=interference)
@@ -68,43 +66,54 @@ def interference_caveats(
     """Caveats on other work, the host and the kernel's pace, with the arms that they can favour."""
     usable = runs[runs.arm.isin(facts)] if facts else runs
     cores, load = _machine_cores(facts), max(_load_averages(facts), default=None)
-    others = _foreign_cores(runs, cores, unmeasured)
-    mean = None if others is None else float(others.mean())
+    mean = _mean_of(_foreign_cores(runs, cores, unmeasured))
     # What was over before measuring is no doubt about it.
     is_over = mean is not None and tolerance.is_below(mean, sentences.NOTHING)
-    is_loaded = load is not None and cores is not None and not tolerance.is_below(load, BUSY * cores)
     foreign, whole = _foreign_cores(usable, cores, unmeasured), cores or 0
     used, least_used = _by_arm(foreign, usable, OTHERS * whole, OTHERS_APART * whole)
     stolen, least_stolen = _by_arm(usable.steal_pct, usable, STEAL_PCT, STEAL_APART_PCT)
-    fewest = usable[usable.threads == usable.threads.min()] if len(usable) else usable
-    pressure = _cpu_pressure(fewest, monitor)
+    fewest = usable[usable.threads == usable.threads.min()]
     paced = [arm for arm, arm_facts in facts.items() if _is_paced(arm_facts)]
     sizes = pd.Series(dtype=float)
     if paced:
         sent = 1024 * _sent_rate(usable, monitor) / usable.qps.where(usable.qps > 0)
         sizes = sent.groupby(usable.workload).mean()
-    # Without a proxy fewer programs have to get a core for a query.
-    plain = [arm for arm, arm_facts in facts.items() if not arm_facts.get("proxy")]
-    simplest = plain if 0 < len(plain) < len(facts) else []
-    proxies = descriptors.load_proxies()
-    proxied = [arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in proxies]
+    simplest = _simplest_arms(facts)
     favours = {"Load": simplest, "Other programs": least_used, "CPU pressure": simplest}
-    favours |= {"Steal": least_stolen, "BBR": proxied}
-    waited = None if pressure is None else pressure.mean()
+    favours |= {"Steal": least_stolen, "BBR": _proxied_arms(facts, paced)}
     return caveats_from_template(
         "quiet.j2",
         favours=favours,
         names=names,
         cores=cores,
-        load=load if is_loaded and not is_over else None,
+        load=None if is_over else _unless_below(load, BUSY * (cores or math.inf)),
         others=mean,
         used=used,
         threads=fewest.threads.min(),
         workloads=[names.workloads.get(name, name) for name in fewest.workload.unique()],
-        waited=None if waited is None or tolerance.is_below(waited, PRESSURE_PCT) else waited,
+        waited=_unless_below(_mean_of(_cpu_pressure(fewest, monitor)), PRESSURE_PCT),
         stolen=stolen,
         large=sizes[sizes >= LARGE_KIB],
     )
+
+
+def _mean_of(values: pd.Series | None) -> float | None:
+    return None if values is None or values.empty else float(values.mean())
+
+
+def _unless_below(value: float | None, least: float) -> float | None:
+    return None if value is None or tolerance.is_below(value, least) else value
+
+
+def _simplest_arms(facts: Facts) -> list[str]:
+    """Arms without a proxy beside some with one: fewer programs have to get a core for a query."""
+    plain = [arm for arm, arm_facts in facts.items() if not arm_facts.get("proxy")]
+    return plain if len(plain) < len(facts) else []
+
+
+def _proxied_arms(facts: Facts, arms: Sequence[str]) -> list[str]:
+    proxies = descriptors.load_proxies()
+    return [arm for arm in arms if facts[arm].get("proxy") or facts[arm].get("access") in proxies]
 
 
 def _by_arm(
@@ -165,5 +174,4 @@ def _cpu_pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series
     if monitor is None:
         return None
     machine = monitor[(monitor.part == "machine") & monitor.run_id.isin(runs.run_id)]
-    pressure = machine.psi_cpu_pct.dropna()
-    return pressure if len(pressure) else None
+    return machine.psi_cpu_pct.dropna()

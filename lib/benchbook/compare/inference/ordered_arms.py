@@ -8,21 +8,25 @@ from collections.abc import Mapping, Sequence
 
 from benchbook.compare.claims.study_cells import StudyEvidence
 from benchbook.compare.inference.contrasts import build_contrast, compared_metrics
-from benchbook.compare.inference.decisions import Hypothesis, judge_candidates
+from benchbook.compare.inference.decisions import EffectDecision, Hypothesis, judge_candidates
 from benchbook.compare.inference.finding_builder import Context, build_finding
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.core.artifacts.findings import Best, Contrast, DisplayNames, Ladder, Rungs
+from benchbook.core.util.grouping import group_by
 
 Pair = tuple[str, str]
 
 
-def build_ladder(evidence: StudyEvidence, twins: Sequence[Hypothesis], context: Context) -> Ladder | None:
+def build_ladder(
+    evidence: StudyEvidence, judged_twins: Sequence[EffectDecision], context: Context
+) -> Ladder | None:
     """Ladder of a study that has one, with an entry for each workload and metric, else None."""
     study = evidence.study
     if not study.plan.ladder:
         return None
     arms = [arm for arm in study.plan.ladder if arm in set(evidence.runs.arm)]
     skipped = [arm for arm in study.plan.ladder if arm not in arms]
+    twins = [twin.candidate for twin in judged_twins]
     workloads = [
         _of_workload(evidence, arms, workload, metric, twins, context)
         for workload in (study.workloads if len(arms) > 1 else ())
@@ -79,11 +83,10 @@ def _of_workload(
 def _render_sentence(rungs: Rungs, arms: Sequence[str], names: DisplayNames) -> str:
     """Sentence on the best arm up to the last one, and on the fate of those after it."""
     best = arms[0] if rungs.best is None else rungs.best[-1].best
-    label = {(pair.baseline, pair.treatment): pair.label for pair in rungs.pairs}
-    later = {arm: label[best, arm] for arm in arms[arms.index(best) + 1 :]}
-    worse, alike = "lower" if rungs.metric == "qps" else "higher", "no practical difference"
+    pairs = {(pair.baseline, pair.treatment): pair for pair in rungs.pairs}
+    fates = {"lower" if rungs.metric == "qps" else "higher": "lost", "no practical difference": "alike"}
+    later = group_by(arms[arms.index(best) + 1 :], lambda arm: fates.get(pairs[best, arm].label, "rest"))
     call = {arm: names.arms.get(arm, arm) for arm in arms}
-    first_to_best = (pair for pair in rungs.pairs if (pair.baseline, pair.treatment) == (arms[0], best))
     (text,) = render_paragraphs(
         "ladder.j2",
         is_open=rungs.best is None,
@@ -92,9 +95,7 @@ def _render_sentence(rungs: Rungs, arms: Sequence[str], names: DisplayNames) -> 
         first=call[arms[0]],
         last=call[arms[-1]],
         best=call[best],
-        pair=next(first_to_best, None),
-        lost=[call[arm] for arm, label_there in later.items() if label_there == worse],
-        alike=[call[arm] for arm, label_there in later.items() if label_there == alike],
-        rest=[call[arm] for arm, label_there in later.items() if label_there not in (worse, alike)],
+        pair=pairs.get((arms[0], best)),
+        **{fate: [call[arm] for arm in later.get(fate, ())] for fate in ("lost", "alike", "rest")},
     )
     return text

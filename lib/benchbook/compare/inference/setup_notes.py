@@ -36,13 +36,14 @@ def setup_caveats(study: StudySpec, facts: Facts, claims: Mapping[str, ClaimSpec
     """
     results: dict[str, list[str]] = {}
     for name, arm in study.arms.items():
-        values = {"arm": arm, "facts": facts.arms.get(name, {})}
-        for text in sentences.render_paragraphs("arm.j2", **values) if name not in facts.skipped else ():
+        if name in facts.skipped:
+            continue
+        for text in sentences.render_paragraphs("arm.j2", arm=arm, facts=facts.arms.get(name, {})):
             results.setdefault(text, []).append(name)
-    roles = [pair for of_arm in facts.arms.values() for pair in (of_arm.get("hosts") or {}).items()]
-    hosts = {(role, host.get("name")): host for role, host in roles}
-    sites = [arm["site"] for arm in facts.arms.values() if "site" in arm]
-    cpus: Mapping[str, Any] = (sites[0].get("cpus") if sites else None) or {}
+    by_role = (of_arm.get("hosts") or {} for of_arm in facts.arms.values())
+    hosts = {(role, host.get("name")): host for roles in by_role for role, host in roles.items()}
+    site: Mapping[str, Any] = next((arm["site"] for arm in facts.arms.values() if "site" in arm), {})
+    cpus = site.get("cpus") or {}
     return caveats.caveats_from_template(
         "arrangements.j2",
         study=study,
