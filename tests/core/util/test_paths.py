@@ -36,6 +36,7 @@ def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(repositor
     assert paths.study_paths("bee7").shown == "studies/pool/of/bee7.yaml"
     assert paths.study_paths("bee7").data == repository / "data" / "bee7"
     assert paths.study_paths("not-yet").shown == "studies/not-yet.yaml"
+    assert paths.study_paths("ee7").shown == "studies/ee7.yaml", "a name that another ends in"
     # In a notebook that stays open too, while files come and go in the same step of the clock.
     paths.study_paths("bee7").file.unlink()
     assert paths.list_studies() == ["ant", "zebra"]

@@ -216,7 +216,8 @@ def _of_arms(study: Any) -> Iterator[str]:
     for name, arm in study.arms.items():
         if (proxy := descriptors.find_intermediary(arm.access)) is not None and proxy.has_children:
             yield f"arms.{name}.access: {arm.access}: processes that it starts go on in the turns of others"
-        yield from (f"arms.{name}.{key}: {why}" for key, why in _REFUSED.items() if key in arm.setting)
+        setting = arm.setting
+        yield from (f"arms.{name}.{key}: {why}" for key, why in _REFUSED.items() if key in setting)
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
     for name in _engines_with("has_own_work", study) if _is_sharing_possible(study) else ():

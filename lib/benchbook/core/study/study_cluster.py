@@ -171,8 +171,8 @@ def _of_arm(name: str, arm: Any, study: Any) -> Iterator[str]:
 
 def _of_arm_cluster(name: str, arm: Any, cluster: Cluster, study: Any) -> Iterator[str]:
     """Keys of an arm that its cluster can't serve."""
-    setting = arm.engine
-    if setting is not None and any((setting.name, setting.version, setting.binary)):
+    engine, setting = arm.engine, arm.setting
+    if engine is not None and any((engine.name, engine.version, engine.binary)):
         remedy = "leave name, version and binary to the study"
         yield f"arms.{name}.engine: another engine beside engine.cluster; {remedy}"
     yield from _find_reserved(f"arms.{name}.engine.cluster", cluster)
@@ -181,7 +181,7 @@ def _of_arm_cluster(name: str, arm: Any, cluster: Cluster, study: Any) -> Iterat
         remedy = f"write {' or '.join(able)}"
         yield f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; {remedy}"
     for key in ("network", "qos", "kernel", "zones", "servers"):
-        if key in arm.setting:
+        if key in setting:
             yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
     if cluster.event is not None:
         yield from _of_event(name, cluster, cluster.event, study)

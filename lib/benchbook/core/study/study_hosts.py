@@ -176,9 +176,9 @@ def _of_endpoint(study: Any) -> Iterator[str]:
     for place, item in {"engine": engine, **engines}.items():
         if item.binary is not None:
             yield f"{place}.binary: names a program, and the server is started by others; remove it"
-        is_mysql = descriptors.find_engine(item.name or engine.name).driver == descriptors.MYSQL
-        if tls != "off" and not is_mysql:
-            yield f"site.existing.tls: {tls}: not supported with {place}.name: {item.name}; write off"
+        name = item.name or engine.name
+        if tls != "off" and descriptors.find_engine(name).driver != descriptors.MYSQL:
+            yield f"site.existing.tls: {tls}: not supported with {place}.name: {name}; write off"
 
 
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
