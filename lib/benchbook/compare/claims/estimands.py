@@ -127,6 +127,12 @@ class ClaimTest:
     is_sample: bool = False
 
 
+def group_series(items: Iterable[CellPair], key: str, describe: Callable[[CellPair], str]) -> Series:
+    """Series of the items that are described alike, along a key with rising levels."""
+    groups = group_by(((item.place[key], item) for item in items), lambda entry: describe(entry[1]))
+    return [(where, sorted(levels, key=lambda entry: entry[0])) for where, levels in groups.items()]
+
+
 def build_test(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     """Test of a claim on these cells; NotApplicable with the reason if it does not apply to them."""
     if claim.kind == "text_only":
@@ -197,17 +203,20 @@ def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
             best[level] = max(pairs, key=lambda pair: _log_mean(pair, board))
         if len(best) < 2 or min(best) <= 0:
             continue
-        mean = math.fsum(map(math.log, best)) / len(best)
-        squares = math.fsum((math.log(level) - mean) ** 2 for level in best)
-        weights = [(math.log(level) - mean) / squares for level in best]
-        terms = _sum_terms(
-            *((pair.terms, weight) for pair, weight in zip(best.values(), weights, strict=True))
-        )
+        terms = _slope_terms(best)
         several = f", at the highest {metric.upper()} of each" if len(levels) > len(best) else ""
         parts.append(Estimand(f"{where}{several}", terms, bounds, "power", items=tuple(best.values())))
     if not parts:
         raise NotApplicable(f"it has fewer than two positive levels of {labels.label_key(key)}")
     return ClaimTest(parts, [item for part in parts for item in part.items])
+
+
+def _slope_terms(by_level: Mapping[float, CellPair]) -> Terms:
+    """Slope of logarithms against those of the levels, by least squares."""
+    mean = math.fsum(map(math.log, by_level)) / len(by_level)
+    squares = math.fsum((math.log(level) - mean) ** 2 for level in by_level)
+    weighted = ((pair.terms, (math.log(level) - mean) / squares) for level, pair in by_level.items())
+    return _sum_terms(*weighted)
 
 
 def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:

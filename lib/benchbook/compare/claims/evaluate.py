@@ -9,7 +9,7 @@ from benchbook.compare.claims.bands import published_text
 from benchbook.compare.claims.estimands import NotApplicable
 from benchbook.compare.claims.judge import EstimandOutcome, as_answer_part, judge_estimand, judge_test
 from benchbook.compare.claims.metrics import LOADING, USED, is_known
-from benchbook.compare.claims.study_cells import StudyCells, StudyEvidence
+from benchbook.compare.claims.study_cells import StudyCells, StudyEvidence, list_contrasts
 from benchbook.compare.text import labels
 from benchbook.core.artifacts.findings import Answer
 from benchbook.core.published.claim import ClaimSpec
@@ -55,10 +55,8 @@ def assign_claims(
         contrasts = effects.match_contrasts(name, claim, what) if is_judged else []
         assignment.effects.extend(contrasts)
         # The findings themselves show an effect of throughput over their baseline.
-        treatments = {item.cell.at[0] for item in what.items}
-        baselines = {item.baseline.at[0] for item in what.items if item.baseline is not None}
-        is_seen = is_shown_rate and study.baseline not in treatments and baselines <= {study.baseline}
-        if not contrasts and not is_seen:
+        own = [study.baseline == base != treatment for base, treatment, _ in list_contrasts(what.items)]
+        if not contrasts and not (is_shown_rate and all(own)):
             assignment.asked.append(AssignedClaim(name, claim, is_judged))
     return assignment
 

@@ -1,10 +1,11 @@
 """Claims on the tables of their own document: a cell is one printed number, with no interval."""
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, get_args
 
-from benchbook.compare.claims import verdict_row
+from benchbook.compare.claims import estimands, verdict_row
 from benchbook.compare.claims.bands import claim_limits, is_share, judged_by, published_text
 from benchbook.compare.claims.estimands import CellPair, NoCell, NotApplicable, Series, Terms, build_test
 from benchbook.compare.claims.judge import judge_estimand, judge_test
@@ -85,10 +86,10 @@ class Printed:
         bound = {key, *free, *(THREADS if {key, *free} & THREADS else ())}
         levelled = [item for item in items if item.place.get(key) is not None]
         series = _group_series(levelled, key, bound)
-        if all(len({level for level, _ in levels}) < 2 for _, levels in series):
+        if all(len(dict(levels)) < 2 for _, levels in series):
             series = _group_series(levelled, key, bound | {"arm"})
         for where, levels in series:
-            if not free and len({level for level, _ in levels}) < len(levels):
+            if not free and len(dict(levels)) < len(levels):
                 raise Ambiguous(f"{where or 'all'}: two cells have the same {labels.label_key(key)}")
         return series
 
@@ -114,20 +115,25 @@ class Printed:
                 has = f"{describe_place(cell.place)} has {format_plain(value)}"
                 raise NoNumber(f"{has}, and nothing is a multiple of that")
             total.append(weight * math.log(value) if value else -math.inf)
-        mean = math.fsum(total) if -math.inf not in total else -math.inf
-        repeated = [cell for cell, _ in terms if cell.log_error]
-        if not repeated or not math.isfinite(mean):
+        mean = math.fsum(total)
+        if not math.isfinite(mean) or not any(cell.log_error for cell, _ in terms):
             return Interval(1, 0.0, mean, reason=PRINTED_ONCE)
-        each = math.fsum(cell.log_error**2 * cell.n for cell in repeated) / len(repeated)
-        parts = [
-            (weight**2 * (cell.log_error**2 if cell.log_error else each / cell.n), max(cell.n - 1, 1))
-            for cell, weight in terms
-        ]
-        variance = math.fsum(part for part, _ in parts)
-        df = variance**2 / math.fsum(part**2 / part_df for part, part_df in parts)
-        half = t_quantile((1 + LEVEL) / 2, df) * math.sqrt(variance)
-        n = min(cell.n for cell in repeated)
-        return Interval(n, LEVEL, mean, mean - half, mean + half, math.sqrt(variance), df)
+        return _welch_interval(mean, terms)
+
+
+def _welch_interval(mean: float, terms: Terms) -> Interval:
+    """Interval of a sum of which some numbers are means of several, by Welch's degrees of freedom."""
+    repeated = [cell for cell, _ in terms if cell.log_error]
+    each = math.fsum(cell.log_error**2 * cell.n for cell in repeated) / len(repeated)
+    parts = [
+        (weight**2 * (cell.log_error**2 if cell.log_error else each / cell.n), max(cell.n - 1, 1))
+        for cell, weight in terms
+    ]
+    variance = math.fsum(part for part, _ in parts)
+    df = variance**2 / math.fsum(part**2 / part_df for part, part_df in parts)
+    half = t_quantile((1 + LEVEL) / 2, df) * math.sqrt(variance)
+    n = min(cell.n for cell in repeated)
+    return Interval(n, LEVEL, mean, mean - half, mean + half, math.sqrt(variance), df)
 
 
 def judge_claim(published: Published, name: str) -> dict[str, Any]:
@@ -179,30 +185,32 @@ def describe_measured_pair(claim: ClaimSpec, numbers: Sequence[Number]) -> str:
 
     Empty where the baseline is repeated itself, or nothing else is.
     """
-    baseline, treatment = claim.baseline or {}, claim.treatment or {}
-    if claim.kind != "effect" or "arm" not in baseline or "arm" not in treatment:
-        return ""
-    by_arm: dict[Any, set[Any]] = {}
-    for number in table_cells.select_numbers(numbers, claim.cells):
-        if number.metric == claim.metric and number.key(RUN) is not None:
-            by_arm.setdefault(number.key("arm"), set()).add(number.key(RUN))
-    stored, treated = baseline["arm"], treatment["arm"]
-    if len(by_arm.get(stored, ())) != 1 or len(by_arm.get(treated, ())) < 2:
+    stored, treated = ((side or {}).get("arm") for side in (claim.baseline, claim.treatment))
+    runs = _count_runs(claim, numbers)
+    others = [arm for arm in runs if arm != treated and runs[arm] > 1]
+    if claim.kind != "effect" or None in (stored, treated) or runs[stored] != 1 or runs[treated] < 2:
         return ""
     report = []
-    for arm in (each for each in by_arm if each not in (stored, treated) and len(by_arm[each]) > 1):
-        other = judge_printed(claim.model_copy(update={"baseline": {**baseline, "arm": arm}}), numbers)
-        report.append(f"against {arm}, which was repeated beside it, it is {other['recomputed']}")
+    for arm in others:
+        beside = claim.model_copy(update={"baseline": {**require_value(claim.baseline), "arm": arm}})
+        recomputed = judge_printed(beside, numbers)["recomputed"]
+        report.append(f"against {arm}, which was repeated beside it, it is {recomputed}")
     better = "; ".join(report)
     return f"The baseline {stored} is a single number; {better}. Prefer that pair." if report else ""
 
 
+def _count_runs(claim: ClaimSpec, numbers: Sequence[Number]) -> Counter[Any]:
+    """Number of repetitions of a claim's metric by arm, in the order of the tables."""
+    chosen = table_cells.select_numbers(numbers, claim.cells)
+    places = ((number.key("arm"), number.key(RUN)) for number in chosen if number.metric == claim.metric)
+    return Counter(arm for arm, run in dict.fromkeys(places) if run is not None)
+
+
 def _group_series(items: Sequence[CellPair], key: str, bound: set[str]) -> Series:
-    groups: dict[str, list[tuple[Any, CellPair]]] = {}
-    for item in items:
-        rest = describe_place({name: part for name, part in item.place.items() if name not in bound})
-        groups.setdefault(rest, []).append((item.place[key], item))
-    return [(where, sorted(group, key=lambda entry: entry[0])) for where, group in groups.items()]
+    def describe(item: CellPair) -> str:
+        return describe_place({name: part for name, part in item.place.items() if name not in bound})
+
+    return estimands.group_series(items, key, describe)
 
 
 def _record_item(cell_pair: CellPair, claim: ClaimSpec) -> dict[str, Any]:

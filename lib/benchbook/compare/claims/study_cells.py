@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,6 +27,8 @@ from benchbook.core.util.errors import require_value
 OF_THREADS = ("threads", "threads_per_process", "threads_per_server")
 OF_WORKLOAD = ("workload", "script", "range_size")
 OF_A_PART = ("workload", "idle_connections", "new_connections_per_s")
+# What else a value of a key may name: an arm by itself, a workload by its script.
+ALSO = {"arm": ["name"], "workload": ["script"]}
 
 
 @dataclass(frozen=True)
@@ -132,19 +134,19 @@ class StudyCells:
     def series(self, items: Sequence[CellPair], key: str, free: tuple[str, ...] = ()) -> Series:
         """Series that vary only the carrier of a key; NotApplicable if one level stands twice."""
         owner = _key_owner(key)
-        rest = [name for name in PLACE if name != owner and name not in free]
-        groups: dict[str, list[tuple[Any, CellPair]]] = {}
+        rest = [name for name in PLACE if name not in (owner, *free)]
         levelled = [item for item in items if pd.notna(item.place.get(key))]
         if items and not levelled:
             raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
-        for cell_pair in levelled:
-            words = {**cell_pair.place, "threads": _format_threads(cell_pair.place["threads"])}
-            where = ", ".join(str(words[name]) for name in rest)
-            groups.setdefault(where, []).append((cell_pair.place[key], cell_pair))
-        for levels in groups.values():
-            if "threads" not in free and len({level for level, _ in levels}) < len(levels):
-                raise NotApplicable(f"two {owner}s have the same {labels.label_key(key)}")
-        return [(where, sorted(levels, key=lambda item: item[0])) for where, levels in groups.items()]
+
+        def describe(item: CellPair) -> str:
+            words = {**item.place, "threads": _format_threads(item.place["threads"])}
+            return ", ".join(str(words[name]) for name in rest)
+
+        series = estimands.group_series(levelled, key, describe)
+        if "threads" not in free and any(len(dict(levels)) < len(levels) for _, levels in series):
+            raise NotApplicable(f"two {owner}s have the same {labels.label_key(key)}")
+        return series
 
     def group(self, item: CellPair) -> Hashable:
         """Arm and workload: thread levels are shown together."""
@@ -192,10 +194,8 @@ class StudyCells:
         for name, workload, threads in itertools.product(study.arms, study.workloads, study.threads):
             place, arm = {"name": name, "workload": workload, "threads": threads}, study.arms[name]
             load = {"script": study.script(workload), "range_size": study.workloads[workload].range_size}
-            each = {
-                "threads_per_process": threads // arm.clients,
-                "threads_per_server": threads // arm.servers,
-            }
+            shares = {"threads_per_process": arm.clients, "threads_per_server": arm.servers}
+            each = {key: threads // number for key, number in shares.items()}
             rows.append({**place, **load, **each, **arm.role(name)})
         if self._evidence is None:
             return pd.DataFrame(rows)
@@ -232,19 +232,29 @@ class StudyCells:
         return np.log(rows.pivot_table("value", "block", list(PLACE), aggfunc="mean", dropna=False))
 
 
+def list_arms(items: Iterable[CellPair]) -> list[str]:
+    """Arms of a study's items, a baseline before what is held against it."""
+    cells = (cell for item in items for cell in (item.baseline, item.cell) if cell is not None)
+    return list(dict.fromkeys(cell.at.name for cell in cells))
+
+
+def list_contrasts(items: Iterable[CellPair]) -> set[tuple[str, str, str]]:
+    """Baseline, treatment and workload of each pair among a study's items."""
+    pairs = ((item.baseline.at, item.cell.at) for item in items if item.baseline is not None)
+    return {(base.name, cell.name, cell.workload) for base, cell in pairs}
+
+
 def _select_cells(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
     """Cells of a selector; NotApplicable if the study lacks its key or, of a workload or load, all values."""
     for key, wanted in (selector or {}).items():
         any_of = wanted if isinstance(wanted, tuple) else (wanted,)
-        also = {"arm": "name", "workload": "script"}.get(key)
         if key not in table:
             raise NotApplicable(f"the study does not vary {labels.label_key(key)}")
-        present = {item for column in (key, also) if column for item in table[column]}
-        missing = [str(item) for item in any_of if item not in present]
+        columns = table[[key, *ALSO.get(key, ())]]
+        missing = [str(item) for item in any_of if not columns.isin([item]).any(axis=None)]
         if missing and (key not in OF_A_PART or len(missing) == len(any_of)):
             raise NotApplicable(f"the study has no {labels.label_key(key)} {' and '.join(missing)}")
-        is_one = table[key].isin(any_of)
-        table = table[is_one | table[also].isin(any_of) if also else is_one]
+        table = table[columns.isin(any_of).any(axis=1)]
     return table
 
 

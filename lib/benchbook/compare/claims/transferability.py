@@ -11,9 +11,10 @@ from benchbook.compare.bottlenecks.service_demand import FEWEST_RATES
 from benchbook.compare.claims import estimands
 from benchbook.compare.claims.bands import claim_limits, judged_by
 from benchbook.compare.claims.metrics import USED, metric_column
-from benchbook.compare.claims.study_cells import StudyCells
+from benchbook.compare.claims.study_cells import StudyCells, list_arms, list_contrasts
 from benchbook.compare.meta import random_effects
 from benchbook.compare.meta.meta_analysis import SessionResult
+from benchbook.compare.meta.random_effects import Averaged, RandomEffects
 from benchbook.compare.stats import tolerance
 from benchbook.compare.stats.intervals import t_quantile
 from benchbook.compare.text import cpu_models
@@ -29,28 +30,17 @@ from benchbook.core.util.number_format import join_words
 
 Closeness = Literal["same", "close", "kin", "made", "another question"]
 Outcome = Literal[
-    "same size",
-    "same direction, smaller",
-    "same direction, larger",
-    "same direction",
-    "not seen",
-    "too wide to tell",
-    "depends on the machine",
-    "depends on the rate",
-    "opposite",
-    "outside the claim",
-    "not asked",
-]
+    "same size", "same direction, smaller", "same direction, larger", "same direction",
+    "not seen", "too wide to tell", "depends on the machine", "depends on the rate",
+    "opposite", "outside the claim", "not asked",
+]  # fmt: skip
 CLOSENESS: tuple[Closeness, ...] = get_args(Closeness)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 SEEN = OUTCOMES[:4]
 Facts = Mapping[str, Mapping[str, Any]]
+Program = tuple[str, str]
 STORE = "unistore"
-_DIALS = {
-    "neighbour": "the neighbour",
-    "zones": "the distance of zones",
-    "cpu quotas": "quotas of processor time",
-}
+_SIZED_BY = ("quotas of processor time", "the neighbour", "the distance of zones")
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 
 
@@ -95,14 +85,14 @@ def grade_claim(
     `claim` is the claim as it is put to studies, `name` its id `source/claim`, `printed` the document's mean
     of the dose (`dose_metric`) at the claim's baseline.
     """
-    facts = sessions[-1].facts if sessions else {}
-    dose = other_dose(claim, printed, sessions[-1].findings) if sessions and printed else ""
-    near, why = judge_closeness(claim, source, study, facts, dose)
-    if not sessions or near == "another question":
-        return Grade(near, why, "not asked", sessions=len(sessions))
-    observations: dict[str, list[tuple[StudySession, _Number]]] = {}
-    for session in sessions:
-        put = next((answer for answer in session.findings.claims or () if answer.claim == name), None)
+    if not sessions:
+        return Grade(*judge_closeness(claim, source, study, {}), "not asked")
+    newest = sessions[-1]
+    dose = other_dose(claim, printed, newest.findings) if printed else ""
+    near, why = judge_closeness(claim, source, study, newest.facts, dose)
+    observations: dict[str, list[_Observation]] = {}
+    for session in sessions if near != "another question" else ():
+        put = _find_answer(session.findings, name)
         for number in _of_parts(put) if put else _of_contrasts(claim, source, study, session.findings):
             observations.setdefault(number.where, []).append((session.session, number))
     if not observations:
@@ -110,12 +100,16 @@ def grade_claim(
     messages = {where: _session_outcome(numbers) for where, numbers in observations.items()}
     worst = max(messages, key=lambda where: OUTCOMES.index(messages[where][0]))
     outcome, low, high, often = messages[worst]
-    if ends := _ends_over_rates(put, study):
+    if put and (ends := _ends_over_rates(put, study)):
         outcome, low, high = "depends on the rate", *ends
     scale = observations[worst][-1][1].scale
     processors = cpu_models.count_models([session.session.processor for session in sessions])
     parts = tuple((where, result[0]) for where, result in messages.items())
     return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
+
+
+def _find_answer(findings: Findings, name: str) -> Answer | None:
+    return next((answer for answer in findings.claims or () if answer.claim == name), None)
 
 
 def judge_closeness(
@@ -130,32 +124,19 @@ def judge_closeness(
         claim_test = estimands.build_test(claim, StudyCells(study))
     except estimands.NotApplicable as error:
         return "another question", str(error)
-    pairs = {(item.baseline.at[0], item.cell.at[0]) for item in claim_test.items if item.baseline is not None}
-    if not pairs and claim.along is not None:
-        # Along a key every level is compared with the others.
-        pairs = set(itertools.combinations(dict.fromkeys(item.cell.at[0] for item in claim_test.items), 2))
-    dials = sorted({dial for pair in pairs for dial in _dose_settings(study, *pair)})
-    if dials:
-        what = join_words([_DIALS[dial] for dial in dials])
-        return "made", f"the study itself sets {what}, and with it the size"
-    cells = (cell for item in claim_test.items for cell in (item.baseline, item.cell) if cell)
-    arms = list(dict.fromkeys(cell.at[0] for cell in cells))
-    near: Closeness = "kin" if dose else "same"
-    reasons = [dose] if dose else []
-    of_arms = [_list_programs(facts.get(arm, {})) for arm in arms]
-    # What all arms have in common, and what stays the same along a key, is what they are compared in.
-    is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
-    for part in dict.fromkeys(part for parts in of_arms for part in parts):
-        is_compared = not is_along and any(part not in parts for parts in of_arms)
-        how, why = _program_closeness(*part, source, is_compared or claim.kind == "value")
-        near = max(near, how, key=CLOSENESS.index)
-        reasons += [why] if why else []
-    if not reasons and not any(facts.get(arm) for arm in arms):
+    if settings := _dose_settings(claim, claim_test, study):
+        return "made", f"the study itself sets {join_words(settings)}, and with it the size"
+    programs = {arm: _list_programs(facts.get(arm, {})) for arm in list_arms(claim_test.items)}
+    differences: list[tuple[Closeness, str]] = [("kin", dose)] if dose else []
+    differences += _compare_programs(claim, source, list(programs.values()))
+    if differences:
+        reasons = dict.fromkeys(why for _, why in differences)
+        return max((near for near, _ in differences), key=CLOSENESS.index), "; ".join(reasons)
+    if not any(map(facts.get, programs)):
         return "kin", "nothing is known of its programs yet"
-    if near == "same" and (source.place is None or source.place != study.site.kind):
-        near = "close"
-        reasons.append(f"on {study.site.kind}, the document's on {source.place or 'an unknown place'}")
-    return near, "; ".join(dict.fromkeys(reasons)) or "the same programs in the same kind of place"
+    if source.place != study.site.kind:
+        return "close", f"on {study.site.kind}, the document's on {source.place or 'an unknown place'}"
+    return "same", "the same programs in the same kind of place"
 
 
 DOSES = {"new_connections_per_s": "new connections a second", "idle_connections": "idle connections"}
@@ -178,22 +159,12 @@ def dose_metric(claim: ClaimSpec) -> str | None:
 def other_dose(claim: ClaimSpec, printed: float, findings: Findings) -> str:
     """Difference of dose between study and document, in words; empty without one.
 
-    `printed` is the document's mean of `dose_metric`; of the study it is the mean over its baseline's
-    cells, of CPU over all arms that have the part.
+    `printed` is the document's mean of `dose_metric`.
     """
     metric = dose_metric(claim)
-    if metric is None or not findings.causes:
-        return ""
-    cells, name = findings.causes.cells, USED.get(metric)
-    if name is None:
-        values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
-    else:
-        parts = (part for cell in cells for part in cell.parts)
-        values = [100 * part.busy_cores.value for part in parts if part.part == name]
-    if not values:
-        return ""
-    here = sum(values) / len(values)
-    if max(printed / here, here / printed) < OTHER_DOSE:
+    name = USED.get(metric or "")
+    here = _measured_dose(findings, name)
+    if metric is None or here is None or max(printed / here, here / printed) < OTHER_DOSE:
         return ""
     if name is not None:
         return f"another dose: the {name} uses {here:,.0f} % of a core, the document's {printed:,.0f} %"
@@ -202,13 +173,24 @@ def other_dose(claim: ClaimSpec, printed: float, findings: Findings) -> str:
     return f"another dose: as many {DOSES[key]} {beside}"
 
 
-def _ends_over_rates(put: Answer | None, study: StudySpec) -> tuple[float, float] | None:
+def _measured_dose(findings: Findings, part: str | None) -> float | None:
+    """Mean over cells: queries a second of the baseline, or CPU of a part of all arms, % of a core."""
+    cells = findings.causes.cells if findings.causes else ()
+    if part is None:
+        values = [cell.qps.value for cell in cells if cell.arm == findings.baseline]
+    else:
+        costs = itertools.chain.from_iterable(cell.parts for cell in cells)
+        values = [100 * cost.busy_cores.value for cost in costs if cost.part == part]
+    return sum(values) / len(values) if values else None
+
+
+def _ends_over_rates(put: Answer, study: StudySpec) -> tuple[float, float] | None:
     """Ends of a claim's cells where they differ in the offered rate alone, and two exclude each other."""
     rates = {workload.rate for workload in study.workloads.values() if workload.rate}
     if len(rates) < max(FEWEST_RATES, len(study.workloads)) or len(study.threads) > 1:
         return None
-    cells = [part for part in (put.parts if put else ()) if not part.decides and part.low is not None]
-    lows, highs = [require_value(part.low) for part in cells], [require_value(part.high) for part in cells]
+    cells = [part for part in put.parts if not part.decides and part.low is not None]
+    lows, highs = ([require_value(getattr(part, end)) for part in cells] for end in ("low", "high"))
     return (min(lows), max(highs)) if cells and max(lows) > min(highs) else None
 
 
@@ -261,24 +243,30 @@ def _of_contrasts(
     band = claim_limits(claim)
     if claim.kind != "effect" or band is None or claim.where:
         return
-    items = estimands.build_test(claim, StudyCells(study)).items
-    meant = {(item.baseline.at[0], *item.cell.at[:2]) for item in items if item.baseline is not None}
-    loads = _table_loads(claim, source)
-    meant = {cell for cell in meant if not loads or {cell[2], study.script(cell[2])} & loads}
-    metric = "qps" if claim.metric in estimands.RATES else metric_column(str(claim.metric))
-    is_mean, ends = judged_by(claim) == "mean", (band.log_low, band.log_high)
-    for finding in findings.findings:
-        contrast = (finding.baseline, finding.treatment, finding.workload)
-        if contrast not in meant or finding.metric != metric:
-            continue
-        parts: Sequence[FindingData | LevelContrast] = (not is_mean and finding.levels) or [finding]
-        for part in parts:
+    ends = (band.log_low, band.log_high)
+    for finding in _findings_that_show(claim, source, study, findings):
+        where = f"{finding.treatment} against {finding.baseline}, {finding.workload}"
+        parts: list[tuple[str, FindingData | LevelContrast]] = [(where, finding)]
+        if finding.levels and judged_by(claim) != "mean":
+            parts = [(f"{where}, at threads {level.threads}", level) for level in finding.levels]
+        for place, part in parts:
             if part.low is not None and part.n > 1:
-                at = f", at threads {part.threads}" if part is not finding else ""
-                where = f"{finding.treatment} against {finding.baseline}, {finding.workload}{at}"
                 fractions = (part.effect, part.low, part.high)
                 middle, low, high = (math.log1p(require_value(fraction)) for fraction in fractions)
-                yield _Number(where, middle, low, high, part.n, part.level, ends)
+                yield _Number(place, middle, low, high, part.n, part.level, ends)
+
+
+def _findings_that_show(
+    claim: ClaimSpec, source: SourceSpec, study: StudySpec, findings: Findings
+) -> Iterator[FindingData]:
+    contrasts = list_contrasts(estimands.build_test(claim, StudyCells(study)).items)
+    loads = _table_loads(claim, source)
+    metric = "qps" if claim.metric in estimands.RATES else metric_column(str(claim.metric))
+    for finding in findings.findings:
+        is_load = not loads or {finding.workload, study.script(finding.workload)} & loads
+        contrast = (finding.baseline, finding.treatment, finding.workload)
+        if finding.metric == metric and contrast in contrasts and is_load:
+            yield finding
 
 
 def _table_loads(claim: ClaimSpec, source: SourceSpec) -> set[str]:
@@ -296,22 +284,13 @@ def _table_loads(claim: ClaimSpec, source: SourceSpec) -> set[str]:
     return {str(at["workload"]) for at in tables if "workload" in at}
 
 
-def _session_outcome(
-    observations: Sequence[tuple[StudySession, _Number]],
-) -> tuple[Outcome, float, float, int]:
+_Observation = tuple[StudySession, _Number]
+
+
+def _session_outcome(observations: Sequence[_Observation]) -> tuple[Outcome, float, float, int]:
     """Outcome of the sessions for one number, its range as fractions, and the number of occasions."""
-    sessions, numbers = zip(*observations, strict=True)
-    by_session = {
-        session.id: random_effects.Value(session.id, number.middle, number.error, number.n, number.level)
-        for session, number in observations
-    }
-    groups = random_effects.group_occasions(sessions)
-    members = ([by_session[session.id] for session in group] for group in groups)
-    values = list(map(random_effects.average_occasion, members))
-    models = cpu_models.model_keys([group[0].processor for group in groups])
-    variances = [max(value.standard_error, 1e-9) ** 2 for value in values]
-    logs = [value.log_effect for value in values]
-    pool = random_effects.pool_by_processor(logs, variances, models).pool
+    numbers = [number for _, number in observations]
+    values, pool = _pool_sessions(observations)
     band, back = numbers[-1].band, estimands.BACK[numbers[-1].scale]
     low, high = pool.prediction_low, pool.prediction_high
     is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
@@ -319,15 +298,37 @@ def _session_outcome(
         low, high = min(number.low for number in numbers), max(number.high for number in numbers)
     # A plain value has no direction.
     sign = _band_sign(band) if numbers[-1].scale == "share" else 0
-    if sign and {-1, 1} <= {value.sign for value in values}:
-        outcome: Outcome = "depends on the machine"
-    elif tolerance.is_inside(low, high, *band) and (not sign or (is_predicted and is_bounded)):
+    if not sign:
+        outcome = _undirected_outcome(low, high, band)
+    elif {-1, 1} <= {value.sign for value in values}:
+        outcome = "depends on the machine"
+    elif is_predicted and is_bounded and tolerance.is_inside(low, high, *band):
         outcome = "same size"
-    elif not sign:
-        outcome = "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
     else:
         outcome = _directed_outcome(low, high, pool.mean, band)
     return outcome, back(low), back(high), len(values)
+
+
+def _pool_sessions(observations: Sequence[_Observation]) -> tuple[list[Averaged], RandomEffects]:
+    """Means of a number by occasion, and all of them pooled by processor."""
+    by_session = {
+        session.id: random_effects.Value(session.id, number.middle, number.error, number.n, number.level)
+        for session, number in observations
+    }
+    groups = random_effects.group_occasions([session for session, _ in observations])
+    members = ([by_session[session.id] for session in group] for group in groups)
+    values = list(map(random_effects.average_occasion, members))
+    models = cpu_models.model_keys([group[0].processor for group in groups])
+    variances = [max(value.standard_error, 1e-9) ** 2 for value in values]
+    logs = [value.log_effect for value in values]
+    return values, random_effects.pool_by_processor(logs, variances, models).pool
+
+
+def _undirected_outcome(low: float, high: float, band: tuple[float, float]) -> Outcome:
+    """Outcome of a range against a band without a sign."""
+    if tolerance.is_inside(low, high, *band):
+        return "same size"
+    return "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
 
 
 def _directed_outcome(low: float, high: float, mean: float, band: tuple[float, float]) -> Outcome:
@@ -353,24 +354,43 @@ def _band_sign(band: tuple[float, float]) -> int:
     return -1 if band[1] <= 0 and band[0] < 0 else 0
 
 
-def _dose_settings(study: StudySpec, baseline: str, treatment: str) -> set[str]:
-    """Differences of two arms that set the size of their effect: a share of time, or a delay."""
-    base, other = study.arms[baseline], study.arms[treatment]
-    results = {key for key in ("zones", "neighbour") if getattr(base, key) != getattr(other, key)}
-    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (base, other)]
-    clusters = [engine_of(study, name).cluster for name in (baseline, treatment)]
-    apart = [cluster and cluster.zones_ms for cluster in clusters]
-    differ = {"cpu quotas": quotas[0] != quotas[1], "zones": apart[0] != apart[1]}
-    return results | {dial for dial, is_other in differ.items() if is_other}
+def _dose_settings(claim: ClaimSpec, claim_test: estimands.ClaimTest, study: StudySpec) -> list[str]:
+    """Settings of compared arms that set the size of their effect: a share of time, or a delay; in words."""
+    pairs = {contrast[:2] for contrast in list_contrasts(claim_test.items)}
+    if not pairs and claim.along is not None:
+        # Along a key every level is compared with the others.
+        pairs = set(itertools.combinations(list_arms(claim_test.items), 2))
+
+    def settings(arm: str) -> dict[str, object]:
+        spec, cluster = study.arms[arm], engine_of(study, arm).cluster
+        quotas = {part: cpu.quota for part, cpu in spec.cpu.items() if cpu.quota}
+        zones = (spec.zones, cluster and cluster.zones_ms)
+        return dict(zip(_SIZED_BY, (quotas, spec.neighbour, zones), strict=True))
+
+    both = [(settings(base), settings(other)) for base, other in pairs]
+    return [key for key in _SIZED_BY if any(base[key] != other[key] for base, other in both)]
 
 
-def _list_programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_programs(facts: Mapping[str, Any]) -> list[Program]:
     """Programs and versions of an arm; a store that is not TiKV counts as a program."""
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     storage = str(engine.get("storage") or "")
     name = "embedded storage" if "embedded" in storage else STORE if storage.startswith(STORE) else ""
     parts = [(part.get("name"), part.get("version")) for part in (engine, proxy)] + [(name, "")]
     return [(str(program), str(version or "")) for program, version in parts if program]
+
+
+def _compare_programs(
+    claim: ClaimSpec, source: SourceSpec, of_arms: Sequence[Sequence[Program]]
+) -> Iterator[tuple[Closeness, str]]:
+    """Yield how close each program is that is not the document's own, and the reason."""
+    # What all arms have in common, and what stays the same along a key, is what they are compared in.
+    is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
+    for program in dict.fromkeys(itertools.chain(*of_arms)):
+        is_compared = not is_along and any(program not in programs for programs in of_arms)
+        near, why = _program_closeness(*program, source, is_compared or claim.kind == "value")
+        if near != "same":
+            yield near, why
 
 
 def _program_closeness(
@@ -383,11 +403,12 @@ def _program_closeness(
     product = descriptors.product_name(program)
     if program not in theirs:
         return "kin", f"{product} is not in the document"
-    versions = _VERSION.findall(theirs[program] or "")
-    measured = _VERSION.search(version)
-    if measured and measured[0] in versions:
+    printed = theirs[program] or "an unknown one"
+    versions = _VERSION.findall(printed)
+    measured = next(iter(_VERSION.findall(version)), "")
+    if measured in versions:
         return "same", ""
-    if measured and measured[0].split(".")[:2] in [text.split(".")[:2] for text in versions]:
-        return "close", f"{product} {measured[0]} for {', '.join(versions)}"
-    message = f"{product} {version or 'of an unknown version'} for {theirs[program] or 'an unknown one'}"
+    if measured.split(".")[:2] in [text.split(".")[:2] for text in versions]:
+        return "close", f"{product} {measured} for {', '.join(versions)}"
+    message = f"{product} {version or 'of an unknown version'} for {printed}"
     return ("kin", message) if is_compared else ("close", f"{message}, on both sides")
