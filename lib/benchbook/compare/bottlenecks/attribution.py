@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchbook.compare.bottlenecks import explanation, operational_laws
 from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, summarize_cell
+from benchbook.compare.text.cpu_models import find_fact
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED, Causes
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.sysbench_workloads import ROW_BYTES
@@ -36,8 +37,7 @@ def build_causes(
     of_cells = dict(iter(runs.groupby(["workload", "threads", "arm"], observed=True)))
     arms = (*study.arms, *([study.twin] if study.twin else []))
     keys = (key for key in itertools.product(study.workloads, study.threads, arms) if key in of_cells)
-    built = [_build_cell(study, key, of_cells[key], costs, facts, rows) for key in keys]
-    cells = [cell for cell in built if cell is not None]
+    cells = list(filter(None, (_build_cell(study, key, of_cells[key], costs, facts, rows) for key in keys)))
     bases = {(cell.workload, cell.threads): cell for cell in cells if cell.arm == study.baseline}
     contrasts = [
         explanation.explain_contrast(base, treated, level, names)
@@ -78,7 +78,7 @@ def _build_cell(
     by_part = {part: cost for part, cost in parts if len(cost) == len(by_block) and cost.cpu_us.notna().all()}
     arm_facts = facts.get(study.deployed(arm)) or {}
     needed = {"client", "server", *(["proxy"] if arm_facts.get("proxy") else [])}
-    cores = (arm_facts.get("machine") or {}).get("cores") or math.nan
+    cores = find_fact(arm_facts, "machine", "cores") or math.nan
     turn_ms, data = by_block.turn_ms.iloc[0], study.arms[study.deployed(arm)].data
     return ArmCell(
         *(*key, not study.workloads[workload].rate, by_block.qps, by_block.steal_pct),
@@ -87,7 +87,7 @@ def _build_cell(
         has_errors=bool(by_block[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
         begins=_BEGINS.get(data.prewarm) if data is not None else None,
-        engine=(arm_facts.get("engine") or {}).get("name"),
+        engine=find_fact(arm_facts, "engine", "name"),
         fits=_is_in_memory(rows, arm_facts),
         costs=by_part,
         # A part that is not seen may be the one that is full.
@@ -97,21 +97,19 @@ def _build_cell(
 
 def _is_in_memory(rows: int | None, facts: Mapping[str, Any]) -> bool:
     """True if a server's pool surely holds all rows: it has at least twice their size."""
-    request = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
-    pool = str(request.get("got"))
+    pool = str(find_fact(facts, "engine", "settings", "innodb_buffer_pool_size", "got"))
     return rows is not None and pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
 
 
 def _core_groups(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
     """Parts on each set of cores, and the number of cores; empty if the facts don't say."""
-    if (facts.get("site") or {}).get("kind") != "local":
+    if find_fact(facts, "site", "kind") != "local":
         return ()
-    machine = (facts.get("machine") or {}).get("cores")
+    machine = find_fact(facts, "machine", "cores")
     shared: dict[tuple[Any, ...], list[str]] = {}
     sizes: dict[tuple[Any, ...], float] = {}
     for part in parts:
-        limits = (facts.get("cpu") or {}).get(part) or {}
-        cores, quota = limits.get("cores"), limits.get("quota_cores")
+        cores, quota = (find_fact(facts, "cpu", part, limit) for limit in ("cores", "quota_cores"))
         count = len(cores) if cores else machine
         if count is None:
             return ()

@@ -75,29 +75,16 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
 
     `names` are the arms in words, `level` is that of all intervals.
     """
-    relative_change, difference = service_demand.relative_change, service_demand.mean_difference
     resources = [_resources(cell, level, names) for cell in (base, treated)]
-    demands = {part: relative_change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
     work = service_demand.changed_work(base, treated, level)
-    cause = Cause(
-        workload=treated.workload,
-        threads=treated.threads,
-        treatment=treated.arm,
-        quantity=None,
-        qps=relative_change(treated.qps, base.qps, level),
-        full={cell.arm: _saturated(of) for cell, of in zip((base, treated), resources, strict=True)},
-        cost={part: demand for part, demand in demands.items() if demand is not None},
-        added_latency_us=difference(treated.latency_us, base.latency_us, level),
-        added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
-        sentence=None,
-        beside=tuple(f"the server had {kind.description}" for kind in work),
-    )
+    full = {cell.arm: _saturated(of) for cell, of in zip((base, treated), resources, strict=True)}
+    cause = _measure_contrast(base, treated, level, full, work)
     if not treated.is_closed:
         return cause.model_copy(update=AT_A_RATE)
     if cause.qps is None or not is_decided(cause.qps):
-        return _without_sentence(cause, "there is no difference of queries a second to explain")
+        return cause.model_copy(update={"reason": "there is no difference of queries a second to explain"})
     if not all(resources):
-        return _without_sentence(cause, "it is not known on which cores all parts ran")
+        return cause.model_copy(update={"reason": "it is not known on which cores all parts ran"})
     is_slower = cause.qps.value < 0
     slow, fast = reversed(resources) if is_slower else resources
     observed = np.log(treated.qps / base.qps).dropna()
@@ -107,10 +94,31 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
         predicted = estimate_mean(result[1].dropna(), level, math.expm1)
         return _with_sentence(cause, "capacity", [result[0]], predicted)
     if reason := _other_limit(slow, fast):
-        return _without_sentence(cause, reason)
+        return cause.model_copy(update={"reason": reason})
     words = {"baseline": resources[0][0].name, "treatment": resources[1][0].name}
     words["only"] = slow[0].name if _saturated(fast) else ""
     return _from_latency(cause, base, treated, level, work, words)
+
+
+def _measure_contrast(
+    base: ArmCell, treated: ArmCell, level: float, full: dict[str, service_demand.Parts], work: Sequence[Work]
+) -> Cause:
+    """Measured changes of a contrast, without a sentence on them."""
+    relative_change, difference = service_demand.relative_change, service_demand.mean_difference
+    demands = {part: relative_change(treated.cost([part]), base.cost([part]), level) for part in base.costs}
+    return Cause(
+        workload=treated.workload,
+        threads=treated.threads,
+        treatment=treated.arm,
+        quantity=None,
+        qps=relative_change(treated.qps, base.qps, level),
+        full=full,
+        cost={part: demand for part, demand in demands.items() if demand is not None},
+        added_latency_us=difference(treated.latency_us, base.latency_us, level),
+        added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
+        sentence=None,
+        beside=tuple(f"the server had {kind.description}" for kind in work),
+    )
 
 
 def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Resource]:
@@ -121,10 +129,6 @@ def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Re
 
 def _saturated(resources: Sequence[Resource]) -> service_demand.Parts:
     return tuple(part for resource in resources if resource.is_saturated for part in resource.parts)
-
-
-def _without_sentence(cause: Cause, reason: str) -> Cause:
-    return cause.model_copy(update={"reason": reason})
 
 
 def _with_sentence(
@@ -174,16 +178,20 @@ def _from_capacity(
         predicted = predicted + by_use
     changed = float(np.expm1(-by_demand.mean()))
     is_of_server = slow.parts == ("server",) and of_demand
-    # The part on shared cores that makes most of the change of their demand in each block.
-    shared = base.parts if is_same and len(base.parts) > 1 else ()
-    of_parts = ((part, treated.cell.cost([part]) - base.cell.cost([part])) for part in shared)
-    most = (part for part, by in of_parts if (by / (treated.demand - base.demand) > HALF).all())
     values: dict[str, Any] = {"slow": slow, "fast": fast, "base": base, "treated": treated}
     values |= {"of_cores": of_cores, "of_demand": of_demand, "of_use": of_use, "changed": changed}
-    values["mostly"] = next(most, None)
+    values["mostly"] = _main_part(base, treated) if is_same else None
     values["work"] = service_demand.parenthetical(work, changed > 0) if is_of_server else ""
     kind = "same resource" if is_same else "other resource"
     return render_paragraphs("explanation.j2", kind=kind, **values)[0], predicted
+
+
+def _main_part(base: Resource, treated: Resource) -> str | None:
+    """The part on shared cores that makes most of the change of their demand in each block."""
+    change = treated.demand - base.demand
+    shares = {part: (treated.cell.cost([part]) - base.cell.cost([part])) / change for part in base.parts}
+    most = (part for part, share in shares.items() if (share > HALF).all())
+    return next(most, None) if len(shares) > 1 else None
 
 
 def _from_neighbour(
@@ -235,18 +243,8 @@ def _from_latency(
     added = estimate_mean(latency, level)
     unknown = "no resource was saturated; the data don't show where the extra time goes"
     if added is None or not is_decided(added):
-        return _without_sentence(cause, unknown)
-    amounts = pd.DataFrame({f"{part} CPU": _added_time(base, treated, part, "cpu_us") for part in PARTS})
-    for part in PARTS:
-        queued = _added_time(base, treated, part, "wait_us")
-        if queued.notna().all():
-            amounts[f"waiting for the {part}'s core"] = queued
-    amounts = amounts.reindex(latency.index)
-    rest = latency - amounts.sum(axis=1)
-    side = service_demand.waiting_side(base, treated, bool(rest.mean() > 0), level)
-    # Without each part's time in the run queue, what remains holds that too.
-    what = BLOCKED if all(f"waiting for the {part}'s core" in amounts for part in PARTS) else OFF_CPU
-    amounts[f"{what} in the {side}" if side else what] = rest
+        return cause.model_copy(update={"reason": unknown})
+    amounts = _split_latency(base, treated, latency, level)
     sizes = {str(what): estimate_mean(amounts[what], level) for what in amounts}
     shown = {what: size.value for what, size in sizes.items() if size is not None and is_decided(size)}
     # Smaller amounts are named where those of a tenth and more alone miss its size.
@@ -256,19 +254,36 @@ def _from_latency(
         if service_demand.explains_effect(predicted, latency, level):
             break
     else:
-        return _without_sentence(cause, unknown)
-    most = sorted(named, key=lambda what: -named[what] * added.value)
-    # The server's work in brackets; for waiting, what a query waits for.
-    of_server = [what for what in most if "server" in what or what in (BLOCKED, OFF_CPU)]
-    texts = (
-        (what, service_demand.parenthetical(work, named[what] > 0, only_waited=not what.endswith("CPU")))
-        for what in of_server
-    )
-    behind = dict(itertools.islice(((what, text) for what, text in texts if text), 1))
-    parts = {what: named[what] for what in most}
+        return cause.model_copy(update={"reason": unknown})
+    parts = dict(sorted(named.items(), key=lambda item: -item[1] * added.value))
+    behind = _explain_time(parts, work)
     values: dict[str, Any] = {"added": added, "parts_of_it": parts, "work": behind, **names}
     sentences = render_paragraphs("explanation.j2", kind="latency", **values)
     return _with_sentence(cause, "latency", sentences, estimate_mean(predicted, level))
+
+
+def _split_latency(base: ArmCell, treated: ArmCell, latency: pd.Series, level: float) -> pd.DataFrame:
+    """An added latency by block (us): a column for CPU time of each part, waits for a core, and the rest."""
+    amounts = pd.DataFrame({f"{part} CPU": _added_time(base, treated, part, "cpu_us") for part in PARTS})
+    queued = {f"waiting for the {part}'s core": _added_time(base, treated, part, "wait_us") for part in PARTS}
+    counted = {what: us for what, us in queued.items() if us.notna().all()}
+    amounts = amounts.assign(**counted).reindex(latency.index)
+    rest = latency - amounts.sum(axis=1)
+    side = service_demand.waiting_side(base, treated, bool(rest.mean() > 0), level)
+    # Without each part's time in the run queue, what remains holds that too.
+    what = BLOCKED if len(counted) == len(queued) else OFF_CPU
+    amounts[f"{what} in the {side}" if side else what] = rest
+    return amounts
+
+
+def _explain_time(parts: Mapping[str, float], work: Sequence[Work]) -> dict[str, str]:
+    """The server's work in brackets, for the first of these times that it explains."""
+    for what, us in parts.items():
+        # For waiting, what a query waits for.
+        text = service_demand.parenthetical(work, us > 0, only_waited=not what.endswith("CPU"))
+        if text and ("server" in what or what in (BLOCKED, OFF_CPU)):
+            return {what: text}
+    return {}
 
 
 def _added_time(base: ArmCell, treated: ArmCell, part: str, column: str) -> pd.Series:

@@ -6,7 +6,6 @@ No measurement can break them whose parts were seen and counted rightly.
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -70,7 +69,7 @@ def _check_percentiles(
     name, result, n = "Little's law", [], 0
     metrics = {number.metric for number in numbers if re.fullmatch(r"latency_p\d\d_ms", number.metric)}
     for metric in sorted(metrics):
-        least = (100 - int(metric[len("latency_p") : -len("_ms")])) / 100
+        least = (100 - _percentile_number(metric)) / 100
         for place, (rate, latency) in _pair_rates(numbers, metric).items():
             if place in with_mean or not rate.value or not (work := _latency_numerator(rate, statements)):
                 continue
@@ -135,16 +134,8 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
     for row in group_by(latencies, _row_key).values():
         # Turns have neither maximum nor percentiles.
         by = {cell.metric: cell.value for cell in row if not math.isnan(cell.value)}
-        low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
-        parts = [part for part in (low, mean, high) if part is not None]
-        # The name p999 is that of the 99.9th percentile.
-        numbered = {match[1]: by[metric] for metric in by if (match := PERCENTILE.fullmatch(metric))}
-        digits = sorted(
-            numbered, key=lambda each: 100.0 if each == "100" else float(f"{each[:2]}.{each[2:]}")
-        )
-        percentiles = [numbered[each] for each in digits]
-        percentiles += [high] if high is not None and numbered else []
-        if len(parts) < 2 and len(percentiles) < 2:
+        parts, percentiles = _ordered_latencies(by)
+        if max(len(parts), len(percentiles)) < 2:
             continue
         n += 1
         falls = [after * histogram.RATIO < before for before, after in pairwise(percentiles)]
@@ -152,6 +143,20 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
             message = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
             result.append(check_number(name, False, row[0], f"{message}."))
     return [*result, *summarize_checks(name, n - len(result), "Rows in order", len(result))]
+
+
+def _ordered_latencies(by: Mapping[str, float]) -> tuple[list[float], list[float]]:
+    """Minimum, mean and maximum of a row, and its percentiles by their numbers with the maximum behind."""
+    parts = [by[metric] for metric in ("latency_min_ms", "latency_avg_ms", "latency_max_ms") if metric in by]
+    numbered = sorted(filter(PERCENTILE.fullmatch, by), key=_percentile_number)
+    highest = ["latency_max_ms"] if numbered and "latency_max_ms" in by else []
+    return parts, [by[metric] for metric in (*numbered, *highest)]
+
+
+def _percentile_number(metric: str) -> float:
+    """Number of a percentile by its name: p999 is the 99.9th."""
+    digits = metric.removeprefix("latency_p").removesuffix("_ms")
+    return 100.0 if digits == "100" else float(f"{digits[:2]}.{digits[2:]}")
 
 
 def _latency_numerator(rate: Number, statements: Mapping[str, float]) -> float:
@@ -209,8 +214,8 @@ def check_physics(cells: Sequence[ArmCell], baseline: str, level: float) -> Iter
         "busy cores are no more than there are": _check_utilization,
         "a part has no more queries at once than there are threads": _check_concurrency,
         "a query carries the same bytes in all arms": _check_bytes,
-        "data that fit in memory are not read from the disk": partial(_check_reads, begins="warm"),
-        "what was not read before is read from the disk": partial(_check_reads, begins="cold"),
+        "data that fit in memory are not read from the disk": _check_warm,
+        "what was not read before is read from the disk": _check_cold,
     }
     for law, check in checks.items():
         messages = [
@@ -276,13 +281,15 @@ def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
         yield f"{100 * estimate.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
 
 
-def _check_reads(cell: ArmCell, base: ArmCell | None, level: float, begins: str) -> Told:
-    pages, first = (cell.cost(["server"], name) for name in ("page_reads", "first_read_bytes"))
-    if cell.begins != begins:
-        return
-    if begins == "cold" and first.notna().any():
-        yield None if (first.dropna() > 0).all() else "nothing was read in a run's first second"
-    elif begins == "cold" and pages.notna().any():
-        yield None if (pages.dropna() > 0).all() else "no page was read"
-    elif begins == "warm" and cell.fits and pages.notna().any():
+def _check_warm(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
+    pages = cell.cost(["server"], "page_reads")
+    if cell.begins == "warm" and cell.fits and pages.notna().any():
         yield f"{pages.mean():.3f} pages a query" if tolerance.is_above(float(pages.mean()), PAGES) else None
+
+
+def _check_cold(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
+    first, pages = (cell.cost(["server"], name).dropna() for name in ("first_read_bytes", "page_reads"))
+    if cell.begins == "cold" and len(first):
+        yield None if (first > 0).all() else "nothing was read in a run's first second"
+    elif cell.begins == "cold" and len(pages):
+        yield None if (pages > 0).all() else "no page was read"

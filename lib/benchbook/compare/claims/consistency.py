@@ -54,7 +54,11 @@ def of_source(published: Published) -> list[CellCheck]:
         *scaling.check_scalability(measured),
         *missing_cells(measured, compared_arms(published), stated),
     ]
-    # Those that had nothing to check stand in one line at the end.
+    return _join_idle(checks)
+
+
+def _join_idle(checks: list[CellCheck]) -> list[CellCheck]:
+    """Checks with those that had nothing to check in one line at the end."""
     idle = [check for check in checks if check.passed is None and check.where == "nowhere"]
     if len(idle) < 2:
         return checks
@@ -105,9 +109,8 @@ def from_runs(runs: pd.DataFrame) -> list[Number]:
         is_mean, values = metric == "latency_avg_ms", runs[metric].astype(float)
         for (name, row, at, cut_share, uncertain_share), value in zip(each, values, strict=True):
             half, text = PRINTED_MS / 2 + value * uncertain_share if is_mean else 0.0, f"{value:.6g}"
-            numbers.append(
-                Number(name, row, metric, metric, value, text, half, None, "metric", at, cut_share)
-            )
+            measured = (metric, metric, value, text, half, None, "metric")
+            numbers.append(Number(name, row, *measured, at, cut_share))
     return numbers
 
 
@@ -156,26 +159,16 @@ def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] 
 
     `reported` are pairs of tables that were found to be equal already.
     """
-    printed = (number for number in numbers if number.is_given)
-    columns = group_by(printed, lambda number: (number.table, number.metric))
-    constants, values = {}, {}
-    for column, members in columns.items():
-        constant = constants[column] = {
-            key: value
-            for key, value in members[0].at.items()
-            if key not in THREADS and all(number.at.get(key) == value for number in members)
-        }
-        values[column] = {_rest_of_place(number, constant): number.value for number in members}
+    tables_reported = [{*pair} for pair in reported]
     shared: dict[tuple[str, str], list[str]] = {}
     differing: dict[tuple[str, str], str] = {}
-    for column, other in itertools.combinations(columns, 2):
-        tables, metric = (column[0], other[0]), column[1]
-        differ = _list_differences(constants[column], constants[other])
-        is_reported = {*tables} in [{*pair} for pair in reported]
-        if not differ or metric != other[1] or tables[0] == tables[1] or is_reported:
+    for column, other in itertools.combinations(_build_columns(numbers), 2):
+        tables = (column.table, other.table)
+        differ = _list_differences(column.setting, other.setting)
+        if column.name != other.name or {*tables} in [{column.table}, *tables_reported] or not differ:
             continue
-        if values[column] == values[other] and len({*values[column].values()}) >= FEWEST:
-            shared.setdefault(tables, []).append(f"{metric} ({len(values[column])} numbers)")
+        if column.numbers == other.numbers and len({*column.numbers.values()}) >= FEWEST:
+            shared.setdefault(tables, []).append(f"{column.name} ({len(column.numbers)} numbers)")
             differing[tables] = ", ".join(differ)
     checks = []
     for tables, metrics in shared.items():
@@ -273,7 +266,7 @@ def _rest_of_place(number: Number, without: Collection[str], metric: str = "") -
 
 
 class _Series(NamedTuple):
-    """The numbers of one arm in one table, by metric and place."""
+    """The numbers of one arm, or of one metric, in one table, by metric and place."""
 
     name: str
     table: str
@@ -298,6 +291,20 @@ def _build_series(numbers: Sequence[Number], settings: Mapping[str, Mapping[str,
         )
         for (table, arm, workload), group in groups.items()
     ]
+
+
+def _build_columns(numbers: Sequence[Number]) -> Iterator[_Series]:
+    """Yield the numbers of each metric in each table, beside the keys that all of them share."""
+    printed = (number for number in numbers if number.is_given)
+    for (table, metric), members in group_by(printed, lambda number: (number.table, number.metric)).items():
+        first, *others = (number.at for number in members)
+        shared = {
+            key: value
+            for key, value in first.items()
+            if key not in THREADS and all(at.get(key) == value for at in others)
+        }
+        values = {_rest_of_place(number, shared): number.value for number in members}
+        yield _Series(metric, table, shared, values)
 
 
 def growth_base(

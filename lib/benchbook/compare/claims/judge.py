@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchbook.compare.claims.estimands import BACK, CellSource, ClaimTest, Estimand, NotApplicable
 from benchbook.compare.stats import equivalence, tolerance
@@ -41,44 +40,41 @@ def judge_test(claim_test: ClaimTest, outcomes: Sequence[EstimandOutcome], level
     """
     deciding = [outcome for outcome in outcomes if outcome.part.decides]
     steps = [outcome for outcome in deciding if not outcome.is_flat]
-    if deciding and not steps:
-        return "contradicted"
+    if not steps:
+        return "contradicted" if deciding else "inconclusive"
     # Steps that say nothing are left out where most say something.
     deciding = steps if 2 * len(steps) > len(deciding) else deciding
     held, failed = (_count_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
     if claim_test.must == "most":
-        is_held, is_failed = 2 * held > len(deciding), 2 * failed >= len(deciding)
-        if claim_test.is_sample:
-            at_least = sum(math.comb(len(deciding), k) for k in range(failed, len(deciding) + 1))
-            is_failed = at_least / 2 ** len(deciding) < SAMPLE_P
+        is_held, is_failed = (
+            2 * held > len(deciding),
+            _refutes_most(failed, len(deciding), claim_test.is_sample),
+        )
     else:
-        is_held = all(outcome.outcome == "confirmed" for outcome in deciding)
-        is_failed = failed > 0
-    if is_failed and deciding:
+        is_held, is_failed = all(outcome.outcome == "confirmed" for outcome in deciding), failed > 0
+    if is_failed:
         return "contradicted"
-    return "confirmed" if is_held and deciding and claim_test.unseen is None else "inconclusive"
+    return "confirmed" if is_held and claim_test.unseen is None else "inconclusive"
+
+
+def _refutes_most(failed: int, n: int, is_sample: bool) -> bool:
+    if not is_sample:
+        return 2 * failed >= n
+    return sum(math.comb(n, k) for k in range(failed, n + 1)) / 2**n < SAMPLE_P
 
 
 def as_answer_part(estimand_outcome: EstimandOutcome, repetitions: int | None = None) -> AnswerPart:
     """Part as a row: its number with its interval, its band and its outcome."""
     part, amount, bounds = estimand_outcome.part, estimand_outcome.amount, estimand_outcome.bounds
     logs = (amount.log_mean, amount.log_low, amount.log_high, bounds.log_low, bounds.log_high)
-    value, low, high, *band = (
+    value, low, high, least, most = (
         BACK[part.scale](log) if log is not None and math.isfinite(log) else None for log in logs
     )
-    numbers: dict[str, Any] = {
-        "value": value,
-        "low": low,
-        "high": high,
-        "band": tuple(band),
-        "n": repetitions,
-    }
     return AnswerPart(
         **{key: getattr(part, key) for key in ("where", "scale", "decides")},
-        **numbers,
-        outcome=estimand_outcome.outcome,
-        reason=estimand_outcome.reason,
-    )
+        **{key: getattr(estimand_outcome, key) for key in ("outcome", "reason")},
+        value=value, low=low, high=high, band=(least, most), n=repetitions,
+    )  # fmt: skip
 
 
 def _judge_printed(
@@ -86,11 +82,7 @@ def _judge_printed(
 ) -> EstimandOutcome:
     """Outcome of a printed number: inside or outside; open if its repetitions leave it undecided."""
     is_inside = bounds.holds(value)
-    least = PRACTICAL
-    if part.margin == "points":
-        least = MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean))
-    # A smaller step of a trend is flat.
-    if part.margin and not is_inside and abs(value) < math.log1p(least):
+    if part.margin and not is_inside and abs(value) < _flat_step(part, board):
         return EstimandOutcome(part, amount, bounds, "inconclusive", is_flat=True)
     if not amount.is_known:
         return EstimandOutcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
@@ -99,9 +91,15 @@ def _judge_printed(
     if is_inside and is_closed and tolerance.sign_of_interval(amount.log_low, amount.log_high):
         return EstimandOutcome(part, amount, bounds, "confirmed")
     outcome = equivalence.judge_interval(amount, bounds)
-    return EstimandOutcome(
-        part, amount, bounds, outcome, None, NOT_SHOWN if outcome == "inconclusive" else None
-    )
+    reason = NOT_SHOWN if outcome == "inconclusive" else None
+    return EstimandOutcome(part, amount, bounds, outcome, reason=reason)
+
+
+def _flat_step(part: Estimand, board: CellSource) -> float:
+    """Logarithm below which a step of a trend says nothing: 1 % of a value, 2 points of an effect."""
+    if part.margin == "value":
+        return math.log1p(PRACTICAL)
+    return math.log1p(MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean)))
 
 
 def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from benchbook.compare.claims.bands import claim_limits, is_share, judged_by
 from benchbook.compare.claims.estimands import CellPair, ClaimTest
 from benchbook.compare.claims.judge import EstimandOutcome, as_answer_part, judge_test
-from benchbook.compare.stats.equivalence import EquivalenceBand
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
 from benchbook.compare.text.worked_arithmetic import pair_record, round_digits, write_percent
@@ -29,6 +28,14 @@ class _Case(NamedTuple):
     test: ClaimTest
     outcomes: Sequence[EstimandOutcome]
     records: Records
+
+    @property
+    def numbers(self) -> list[float]:
+        """Effects of the test's pairs, values of its cells."""
+        return [
+            float(item.cell.value if item.baseline is None else as_pair(item).effect)
+            for item in self.test.items
+        ]
 
 
 def build_verdict(
@@ -77,45 +84,44 @@ def _mark_cells(case: _Case) -> list[Record]:
     return [case.records[id(item)] | held.get(id(item), {}) for item in case.test.items]
 
 
-def _number_of(cell_pair: CellPair) -> float:
-    return float(cell_pair.cell.value if cell_pair.baseline is None else as_pair(cell_pair).effect)
-
-
-def _value_row(case: _Case) -> tuple[Record, Record]:
-    """Numbers of an effect or a value: cells in the band, mean and range."""
-    is_effect, rule = case.claim.kind == "effect", judged_by(case.claim)
-    cells = _mark_cells(case)
-    numbers = [_number_of(item) for item in case.test.items]
-    less = 1 if is_effect else 0
+def _value_row(case: _Case, less: int = 0) -> tuple[Record, Record]:
+    """Numbers of values: cells in the band, mean and range; of effects as ratios, which are 1 more."""
+    cells, numbers, rule = _mark_cells(case), case.numbers, judged_by(case.claim)
     # With a value of zero or below there is none.
     mean = geometric_mean(number + less for number in numbers) - less if min(numbers) + less > 0 else None
     if rule == "mean" and mean is None:
         return {"cells": cells, "verdict": "not derivable"}, {}
-    is_failed = is_effect and judge_test(case.test, case.outcomes, None) != "confirmed"
-    found_at = _find_published(case.claim, cells, numbers) if is_failed else []
-    other = _divide_by_new(case.test, claim_limits(case.claim), rule) if is_failed and not found_at else None
-    row: Record = {
+    return {
         "cells": cells,
         "n_inside": sum(cell["is_inside"] for cell in cells),
         "mean": round_digits(mean),
         **_ends(numbers),
-        "found_at": found_at,
+        "found_at": [],
         "outside": [cell["where"] for cell in cells if rule == "every_cell" and not cell["is_inside"]],
-        **({"other_base": None if other is None else list(map(round_digits, other))} if is_effect else {}),
-    }
-    if is_effect and rule == "mean" and mean is not None:
-        signs = sum(number * mean < 0 for number in numbers)
-        row |= {"n_other_sign": signs} if signs else {}
-    return row, {}
+    }, {}
 
 
-def _divide_by_new(
-    claim_test: ClaimTest, band: EquivalenceBand | None, rule: str | None
-) -> list[float] | None:
+def _effect_row(case: _Case) -> tuple[Record, Record]:
+    """Numbers of an effect: those of values, and of a failed claim where else its number comes from."""
+    row, words = _value_row(case, less=1)
+    if "mean" not in row:
+        return row, words
+    row["other_base"] = None
+    if judge_test(case.test, case.outcomes, None) != "confirmed":
+        row["found_at"] = _find_published(case.claim, row["cells"], case.numbers)
+        other = None if row["found_at"] else _divide_by_new(case)
+        row["other_base"] = other and list(map(round_digits, other))
+    if judged_by(case.claim) == "mean" and (signs := sum(each * row["mean"] < 0 for each in case.numbers)):
+        row["n_other_sign"] = signs
+    return row, words
+
+
+def _divide_by_new(case: _Case) -> list[float] | None:
     """Growths over the new value if these lie in the band (their mean within a tenth of its middle)."""
-    pairs = [as_pair(item) for item in claim_test.items]
+    band, rule = require_value(claim_limits(case.claim)), judged_by(case.claim)
+    pairs = [as_pair(item) for item in case.test.items]
     inverse = [1 - pair.baseline.value / pair.treatment.value for pair in pairs if pair.treatment.value]
-    if band is None or band.low is None or band.high is None:
+    if band.low is None or band.high is None:
         return None
     if len(inverse) != len(pairs) or max(inverse) >= 1:
         return None
@@ -142,7 +148,7 @@ def _find_published(claim: ClaimSpec, cells: Sequence[Record], numbers: Sequence
 def _trend_row(case: _Case) -> tuple[Record, Record]:
     cells = _mark_cells(case)
     inside = sum(outcome.outcome == "confirmed" for outcome in case.outcomes)
-    return {"cells": cells, "n_inside": inside, **_ends(map(_number_of, case.test.items))}, {}
+    return {"cells": cells, "n_inside": inside, **_ends(case.numbers)}, {}
 
 
 def _proportion_row(case: _Case) -> tuple[Record, Record]:
@@ -216,7 +222,7 @@ def _ends(numbers: Iterable[float]) -> Record:
 
 
 _ROWS: dict[str, Callable[[_Case], tuple[Record, Record]]] = {
-    "effect": _value_row,
+    "effect": _effect_row,
     "value": _value_row,
     "same_effect": _same_effect_row,
     "trend": _trend_row,

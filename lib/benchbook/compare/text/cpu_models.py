@@ -56,20 +56,24 @@ def _model_key(processor: Processor) -> str:
     return "" if None in numbers else "/".join(map(str, numbers))
 
 
+def find_fact(facts: Mapping[str, Any], *keys: str) -> Any:
+    """Fact of an arm below some keys; None where one of them is absent or null."""
+    for key in keys:
+        facts = (facts or {}).get(key)  # type: ignore[assignment]
+    return facts
+
+
 def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:
     """Signature of an arm by its facts, comparable over studies and sites: no ports, paths or versions."""
-    engine, proxy, site = (facts.get(part) or {} for part in ("engine", "proxy", "site"))
-    cpu: Mapping[str, Any] = facts.get("cpu") or {}
-    zones: Mapping[str, Any] = facts.get("zones") or (engine.get("cluster") or {}).get("zones") or {}
+    zones = facts.get("zones") or find_fact(facts, "engine", "cluster", "zones") or {}
     results = {
-        "site": site.get("kind"),
-        "engine": engine.get("name"),
-        "proxy": proxy.get("name"),
+        "site": find_fact(facts, "site", "kind"),
+        **{part: find_fact(facts, part, "name") for part in ("engine", "proxy")},
         "service": "yes" if facts.get("service") else None,
         "network": facts.get("network"),
         "qos": facts.get("qos") if facts.get("qos") != "none" else None,
-        "neighbour": (facts.get("neighbour") or {}).get("processes"),
+        "neighbour": find_fact(facts, "neighbour", "processes"),
         "zones_ms": zones.get("latency_ms"),
-        **{f"{part} cores": (cpu.get(part) or {}).get("quota_cores") for part in ("server", "proxy")},
+        **{f"{part} cores": find_fact(facts, "cpu", part, "quota_cores") for part in ("server", "proxy")},
     }
     return {key: str(value) for key, value in results.items() if value is not None}

@@ -107,11 +107,8 @@ def strip_article(name: str) -> str:
 
 def in_sentence(name: str) -> str:
     """An arm's readable name as it stands inside a sentence."""
-    return (
-        f"{ARTICLE}{name}"
-        if not name.startswith(ARTICLE) and name.removesuffix(" again").endswith(WITH_ARTICLE)
-        else name
-    )
+    is_bare = name.removesuffix(" again").endswith(WITH_ARTICLE) and not name.startswith(ARTICLE)
+    return f"{ARTICLE}{name}" if is_bare else name
 
 
 def name_effect(treatment: str, workload: str, metric: str = "qps", threads: int | None = None) -> str:

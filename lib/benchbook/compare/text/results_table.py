@@ -181,9 +181,7 @@ def rows_of_finding(
     costs |= {(cell.workload, cell.arm, cell.threads): cell for cell in (causes.cells if causes else ())}
     for threads, part in _parts_of(finding, levels):
         label, notes = _decide_label(finding, part, len(levels) or 1)
-        whole = contrast.whole if contrast and len(finding.threads) == 1 else None
-        effect = contrast and (contrast.at(threads) or whole)
-        elsewhere = describe_elsewhere(effect, recorded) if effect and recorded else None
+        elsewhere = _find_elsewhere(finding, threads, contrast, recorded)
         cells = [costs.get((finding.workload, arm, threads)) for arm in arms]
         rate = cells[0].qps.value if cells[0] and finding.metric == "qps" else None
         # `server`, or by arm `server → none` if the two differ.
@@ -191,6 +189,16 @@ def rows_of_finding(
         bottleneck = " → ".join(dict.fromkeys(saturated)) if all(saturated) else ""
         more = finding.blocks_to_useful
         yield ResultRow(*of, threads, rate, part.estimate, label, notes, elsewhere, bottleneck, is_aa, more)
+
+
+def _find_elsewhere(
+    finding: FindingData, threads: int | None, contrast: PooledContrast | None, recorded: MetaAnalysis | None
+) -> Elsewhere | None:
+    """Effect of a finding at a thread level by recorded sessions; of a single level also that of all."""
+    if contrast is None or recorded is None:
+        return None
+    effect = contrast.at(threads) or (contrast.whole if len(finding.threads) == 1 else None)
+    return describe_elsewhere(effect, recorded) if effect else None
 
 
 def _parts_of(
