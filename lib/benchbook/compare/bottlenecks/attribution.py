@@ -35,7 +35,7 @@ def build_causes(
     if costs is None or costs.empty or runs.empty:
         return None
     of_cells = dict(iter(runs.groupby(["workload", "threads", "arm"], observed=True)))
-    arms = (*study.arms, *([study.twin] if study.twin else []))
+    arms = filter(None, (*study.arms, study.twin))
     keys = (key for key in itertools.product(study.workloads, study.threads, arms) if key in of_cells)
     cells = list(filter(None, (_build_cell(study, key, of_cells[key], costs, facts, rows) for key in keys)))
     bases = {(cell.workload, cell.threads): cell for cell in cells if cell.arm == study.baseline}

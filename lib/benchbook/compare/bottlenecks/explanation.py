@@ -25,7 +25,7 @@ from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, Work, e
 from benchbook.compare.stats import tolerance
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import render_paragraphs
-from benchbook.core.artifacts.bottlenecks import Cause, CostEstimate
+from benchbook.core.artifacts.bottlenecks import Cause
 
 BLOCKED, OFF_CPU = "blocked time", "off-CPU time"
 NAMED = 0.1
@@ -92,7 +92,8 @@ def explain_contrast(base: ArmCell, treated: ArmCell, level: float, names: Mappi
     by_capacity = _from_capacity(*pair, observed, is_slower, level, work) if pair else None
     if result := by_capacity or _from_neighbour(slow, fast, observed, level):
         predicted = estimate_mean(result[1].dropna(), level, math.expm1)
-        return _with_sentence(cause, "capacity", [result[0]], predicted)
+        texts = {"sentence": result[0], "short": result[0]}
+        return cause.model_copy(update={"quantity": "capacity", "predicted": predicted, **texts})
     if reason := _other_limit(slow, fast):
         return cause.model_copy(update={"reason": reason})
     words = {"baseline": resources[0][0].name, "treatment": resources[1][0].name}
@@ -129,13 +130,6 @@ def _resources(cell: ArmCell, level: float, names: Mapping[str, str]) -> list[Re
 
 def _saturated(resources: Sequence[Resource]) -> service_demand.Parts:
     return tuple(part for resource in resources if resource.is_saturated for part in resource.parts)
-
-
-def _with_sentence(
-    cause: Cause, quantity: str, texts: Sequence[str], predicted: CostEstimate | None
-) -> Cause:
-    words = {"quantity": quantity, "sentence": texts[0], "short": texts[-1], "predicted": predicted}
-    return cause.model_copy(update=words)
 
 
 def _limiting_pair(slow: Sequence[Resource], fast: Sequence[Resource]) -> tuple[Resource, Resource] | None:
@@ -258,8 +252,10 @@ def _from_latency(
     parts = dict(sorted(named.items(), key=lambda item: -item[1] * added.value))
     behind = _explain_time(parts, work)
     values: dict[str, Any] = {"added": added, "parts_of_it": parts, "work": behind, **names}
-    sentences = render_paragraphs("explanation.j2", kind="latency", **values)
-    return _with_sentence(cause, "latency", sentences, estimate_mean(predicted, level))
+    sentence, short = render_paragraphs("explanation.j2", kind="latency", **values)
+    texts = {"sentence": sentence, "short": short}
+    estimate = estimate_mean(predicted, level)
+    return cause.model_copy(update={"quantity": "latency", "predicted": estimate, **texts})
 
 
 def _split_latency(base: ArmCell, treated: ArmCell, latency: pd.Series, level: float) -> pd.DataFrame:

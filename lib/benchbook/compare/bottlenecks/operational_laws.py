@@ -22,7 +22,6 @@ from benchbook.compare.text.worked_arithmetic import (
 from benchbook.core.artifacts.bottlenecks import Causes, Law
 from benchbook.core.artifacts.findings import CellCheck
 from benchbook.core.published.source import Number
-from benchbook.core.study import descriptors
 from benchbook.core.util import histogram
 from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_plain, join_words
@@ -135,9 +134,7 @@ def latency_order(numbers: Sequence[Number]) -> list[CellCheck]:
         # Turns have neither maximum nor percentiles.
         by = {cell.metric: cell.value for cell in row if not math.isnan(cell.value)}
         parts, percentiles = _ordered_latencies(by)
-        if max(len(parts), len(percentiles)) < 2:
-            continue
-        n += 1
+        n += max(len(parts), len(percentiles)) > 1
         falls = [after * histogram.RATIO < before for before, after in pairwise(percentiles)]
         if parts != sorted(parts) or any(falls):
             message = ", ".join(f"{metric} {format_plain(value)}" for metric, value in by.items())
@@ -218,16 +215,17 @@ def check_physics(cells: Sequence[ArmCell], baseline: str, level: float) -> Iter
         "what was not read before is read from the disk": _check_cold,
     }
     for law, check in checks.items():
-        messages = [
-            message and f"{message} ({cell.arm}, {cell.workload}, {cell.threads} threads)"
+        checked = [
+            (message, cell)
             for cell in cells
             for message in check(cell, bases.get((cell.workload, cell.threads)), level)
         ]
-        broken = [message for message in messages if message]
-        detail = join_words(broken) or f"{len(messages)} checked"
-        if not messages:
-            detail = "nothing recorded can tell"
-        yield Law(law=law, passed=not broken if messages else None, detail=detail)
+        broken = [f"{what} ({at.arm}, {at.workload}, {at.threads} threads)" for what, at in checked if what]
+        detail = join_words(broken) or f"{len(checked)} checked"
+        if checked:
+            yield Law(law=law, passed=not broken, detail=detail)
+        else:
+            yield Law(law=law, passed=None, detail="nothing recorded can tell")
 
 
 def list_violations(causes: Causes | None) -> list[str]:
@@ -256,8 +254,8 @@ def _check_utilization(cell: ArmCell, base: ArmCell | None, level: float) -> Tol
 def _check_concurrency(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     # Between its turns an arm's threads wait for the other arms'.
     for part in cell.costs if cell.is_closed and cell.turn_ms is None else ():
-        # Many threads of such an engine work for one query, and for none: each waits for a core by itself.
-        if part == "server" and cell.engine and descriptors.find_engine(cell.engine).has_own_work:
+        # Each thread of such a server waits for a core by itself.
+        if part == "server" and cell.has_own_work:
             continue
         waited = estimate_mean(cell.qps * (cell.cost([part]) + cell.cost([part], "wait_us")) / 1e6, level)
         if waited is not None:
@@ -269,7 +267,7 @@ def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
     if base is None or base is cell or cell.has_errors or base.has_errors:
         return
     # Engines of two families say the same in other words.
-    if cell.engine != base.engine or not {"server"} <= base.costs.keys() & cell.costs.keys():
+    if cell.engine != base.engine:
         return
     for way in ("received_bytes", "sent_bytes"):
         mine, its = (side.cost(["server"], way) for side in (cell, base))

@@ -59,6 +59,11 @@ class ArmCell:
         return self.busy - self.cost(list(self.costs), "busy_cores")
 
     @property
+    def has_own_work(self) -> bool:
+        """True if many threads of its engine work for one query, and for none."""
+        return bool(self.engine and descriptors.find_engine(self.engine).has_own_work)
+
+    @property
     def latency_us(self) -> pd.Series:
         """Mean time of a query (Little 1961: threads over throughput)."""
         return 1e6 * self.threads / self.qps
@@ -216,9 +221,7 @@ class Work:
 def changed_work(base: ArmCell, treated: ArmCell, level: float) -> list[Work]:
     """Kinds of the server's work for a query that differ: decided, and by a tenth at the least."""
     works: list[Work] = []
-    for name, (what, least) in (
-        KINDS.items() if {"server"} <= base.costs.keys() & treated.costs.keys() else ()
-    ):
+    for name, (what, least) in KINDS.items():
         # Each engine counts in its own way, and pages are what the bytes consist of.
         if name not in OF_KERNEL and base.engine != treated.engine:
             continue
@@ -247,9 +250,7 @@ def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -
     A thread that serves one connection stops once a query, to wait for the next. Where there is a proxy, what
     passes through in pieces stops those at both its sides; some engines' threads stop for work of their own.
     """
-    engines = [cell.engine for cell in (base, treated) if cell.engine]
-    is_own = any(descriptors.find_engine(engine).has_own_work for engine in engines)
-    if is_own or "proxy" in {*base.costs, *treated.costs}:
+    if base.has_own_work or treated.has_own_work or "proxy" in {*base.costs, *treated.costs}:
         return None
     result = []
     for part in ("client", "server"):

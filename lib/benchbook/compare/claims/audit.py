@@ -1,5 +1,6 @@
 """Audit of a source: its measurements, checks of its tables, verdicts, and open questions."""
 
+from collections.abc import Sequence
 from typing import get_args
 
 from benchbook.compare.claims import consistency
@@ -20,11 +21,7 @@ def audit_source(published: Published) -> Audit:
     """Content of the page of a source; the same files give the same audit."""
     source = published.source
     checks = consistency.of_source(published)
-    judged = (judge_claim(published, name) for name in source.claims)
-    claims = [AuditedClaim.model_validate({**values, "doubts": []}) for values in judged]
-    for claim in claims:
-        relevant = (check for check in checks if _is_relevant(check, claim))
-        claim.doubts.extend(f"{check.check}, {check.where}: {check.detail}" for check in relevant)
+    claims = [_audit_claim(published, name, checks) for name in source.claims]
     verdicts = [claim.verdict for claim in claims]
     return Audit(
         source=published.name,
@@ -42,6 +39,14 @@ def audit_source(published: Published) -> Audit:
             **{reading.replace(" ", "_"): verdicts.count(reading) for reading in get_args(Reading)},
         ),
     )
+
+
+def _audit_claim(published: Published, name: str, checks: Sequence[CellCheck]) -> AuditedClaim:
+    """Verdict on a claim, with the failed checks of what it rests on."""
+    claim = AuditedClaim.model_validate({**judge_claim(published, name), "doubts": []})
+    relevant = (check for check in checks if _is_relevant(check, claim))
+    claim.doubts.extend(f"{check.check}, {check.where}: {check.detail}" for check in relevant)
+    return claim
 
 
 def _build_table(published: Published, name: str) -> AuditedTable:

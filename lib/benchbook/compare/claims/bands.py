@@ -7,7 +7,7 @@ from benchbook.compare.stats.equivalence import MARGIN, Bounds, point_band, rang
 from benchbook.compare.stats.equivalence import EquivalenceBand as Limits
 from benchbook.compare.text import labels
 from benchbook.compare.text.worked_arithmetic import write_percent
-from benchbook.core.published.claim import Amount, ClaimedBand, ClaimSpec, parse_amount
+from benchbook.core.published.claim import ClaimSpec, parse_amount
 from benchbook.core.util.errors import require_value
 from benchbook.core.util.number_format import format_plain
 
@@ -78,20 +78,9 @@ def published_text(claim: ClaimSpec) -> str:
         }.get(claim.kind, "")
     if band.range is not None:
         return " to ".join(_write_amount(end, claim.kind) for end in band.range)
-    ((word, amount),) = _named_amounts(band)
+    bounds = {"about": band.point, "above": band.above, "below": band.below}
+    ((word, amount),) = ((word, amount) for word, amount in bounds.items() if amount is not None)
     return f"{word} {_write_amount(amount, claim.kind)}"
-
-
-def mean_amount(band: ClaimedBand) -> float:
-    """Number that a claim names, of a range the middle."""
-    amounts = band.range or [amount for _, amount in _named_amounts(band)]
-    return sum(map(parse_amount, amounts)) / len(amounts)
-
-
-def _named_amounts(band: ClaimedBand) -> list[tuple[str, Amount]]:
-    """The one number of a band that is no range, behind its word."""
-    words = {"about": band.point, "above": band.above, "below": band.below}
-    return [(word, amount) for word, amount in words.items() if amount is not None]
 
 
 def _write_amount(amount: str | int | float, kind: str) -> str:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from benchbook.compare.claims.bands import claim_limits, mean_amount
+from benchbook.compare.claims.bands import claim_limits
 from benchbook.compare.claims.estimands import ClaimTest
 from benchbook.compare.claims.metrics import LOADING, is_compared, metric_column
 from benchbook.compare.claims.study_cells import list_contrasts
 from benchbook.compare.stats.equivalence import EquivalenceBand
-from benchbook.core.published.claim import ClaimSpec
+from benchbook.core.published.claim import ClaimSpec, parse_amount
 from benchbook.core.util.errors import require_value
 
 
@@ -47,7 +47,9 @@ def match_contrasts(name: str, claim: ClaimSpec, claim_test: ClaimTest) -> list[
     contrasts = [list_contrasts(part.items) for part in parts]
     if any(len(rows) != 1 for rows in contrasts) or len(set.union(*contrasts)) != len(parts):
         return []
-    value, allowed = mean_amount(require_value(claim.band)), require_value(claim_limits(claim))
+    band, allowed = require_value(claim.band), require_value(claim_limits(claim))
+    amounts = band.range or [item for item in (band.point, band.above, band.below) if item is not None]
+    value = sum(map(parse_amount, amounts)) / len(amounts)
     effects = []
     for part, ((baseline, treatment, workload),) in zip(parts, contrasts, strict=True):
         threads, metric = tuple(item.cell.at[2] for item in part.items), metric_column(str(claim.metric))

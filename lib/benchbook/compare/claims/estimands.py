@@ -35,6 +35,7 @@ class NoCell(NotApplicable):
 # One value of a metric, with its keys in `place`; each maker of cells has its own class for it.
 Cell = Any
 Terms = tuple[tuple[Cell, float], ...]
+Rule = Literal["band", "size", "alike"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class Estimand:
     terms: Terms
     bounds: Bounds
     scale: Scale = "share"
-    rule: Literal["band", "size", "alike"] = "band"
+    rule: Rule = "band"
     of: tuple[Terms, ...] = ()
     items: tuple[CellPair, ...] = ()
     decides: bool = True
@@ -175,7 +176,7 @@ def _test_trend(claim: ClaimSpec, board: CellSource) -> ClaimTest:
     items, alone = _claim_items(claim, board)
     bounds = Bounds(0.0, is_strict=True)
     bounds = bounds if claim.direction in ("rises", "grows") else bounds.turned
-    rule: Literal["size", "band"] = "band" if is_value or claim.direction in ("rises", "falls") else "size"
+    rule: Rule = "band" if is_value or claim.direction in ("rises", "falls") else "size"
     parts, ordered = [], []
     for where, levels in board.series(items, key):
         ordered += [level for _, level in levels]
@@ -203,20 +204,15 @@ def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
             best[level] = max(pairs, key=lambda pair: _log_mean(pair, board))
         if len(best) < 2 or min(best) <= 0:
             continue
-        terms = _slope_terms(best)
+        mean = math.fsum(map(math.log, best)) / len(best)
+        squares = math.fsum((math.log(level) - mean) ** 2 for level in best)
+        weighted = ((pair.terms, (math.log(level) - mean) / squares) for level, pair in best.items())
+        terms = _sum_terms(*weighted)
         several = f", at the highest {metric.upper()} of each" if len(levels) > len(best) else ""
         parts.append(Estimand(f"{where}{several}", terms, bounds, "power", items=tuple(best.values())))
     if not parts:
         raise NotApplicable(f"it has fewer than two positive levels of {labels.label_key(key)}")
     return ClaimTest(parts, [item for part in parts for item in part.items])
-
-
-def _slope_terms(by_level: Mapping[float, CellPair]) -> Terms:
-    """Slope of logarithms against those of the levels, by least squares."""
-    mean = math.fsum(map(math.log, by_level)) / len(by_level)
-    squares = math.fsum((math.log(level) - mean) ** 2 for level in by_level)
-    weighted = ((pair.terms, (math.log(level) - mean) / squares) for level, pair in by_level.items())
-    return _sum_terms(*weighted)
 
 
 def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
@@ -297,11 +293,7 @@ def _log_mean(cell_pair: CellPair, board: CellSource) -> float:
 
 
 def _difference_estimand(
-    where: str,
-    of: tuple[Terms, Terms],
-    bounds: Bounds,
-    items: tuple[CellPair, ...],
-    rule: Literal["band", "size", "alike"] = "band",
+    where: str, of: tuple[Terms, Terms], bounds: Bounds, items: tuple[CellPair, ...], rule: Rule = "band"
 ) -> Estimand:
     """Part for the difference of two sums, the first less the second."""
     return Estimand(where, _subtract(*of), bounds, "share", rule, of, items)

@@ -82,7 +82,7 @@ def _judge_printed(
 ) -> EstimandOutcome:
     """Outcome of a printed number: inside or outside; open if its repetitions leave it undecided."""
     is_inside = bounds.holds(value)
-    if part.margin and not is_inside and abs(value) < _flat_step(part, board):
+    if not is_inside and _is_flat(part, value, board):
         return EstimandOutcome(part, amount, bounds, "inconclusive", is_flat=True)
     if not amount.is_known:
         return EstimandOutcome(part, amount, bounds, "confirmed" if is_inside else "contradicted")
@@ -95,11 +95,14 @@ def _judge_printed(
     return EstimandOutcome(part, amount, bounds, outcome, reason=reason)
 
 
-def _flat_step(part: Estimand, board: CellSource) -> float:
-    """Logarithm below which a step of a trend says nothing: 1 % of a value, 2 points of an effect."""
-    if part.margin == "value":
-        return math.log1p(PRACTICAL)
-    return math.log1p(MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean)))
+def _is_flat(part: Estimand, value: float, board: CellSource) -> bool:
+    """True of a step of a trend that says nothing: below 1 % of a value, or 2 points of an effect."""
+    if part.margin is None:
+        return False
+    least = PRACTICAL
+    if part.margin == "points":
+        least = MARGIN / math.exp(require_value(board.amount(part.of[1]).log_mean))
+    return abs(value) < math.log1p(least)
 
 
 def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: float | None) -> int:

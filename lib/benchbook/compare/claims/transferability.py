@@ -88,11 +88,11 @@ def grade_claim(
     if not sessions:
         return Grade(*judge_closeness(claim, source, study, {}), "not asked")
     newest = sessions[-1]
-    dose = other_dose(claim, printed, newest.findings) if printed else ""
+    dose = other_dose(claim, printed, newest.findings)
     near, why = judge_closeness(claim, source, study, newest.facts, dose)
     observations: dict[str, list[_Observation]] = {}
     for session in sessions if near != "another question" else ():
-        put = _find_answer(session.findings, name)
+        put = next((answer for answer in session.findings.claims or () if answer.claim == name), None)
         for number in _of_parts(put) if put else _of_contrasts(claim, source, study, session.findings):
             observations.setdefault(number.where, []).append((session.session, number))
     if not observations:
@@ -106,10 +106,6 @@ def grade_claim(
     processors = cpu_models.count_models([session.session.processor for session in sessions])
     parts = tuple((where, result[0]) for where, result in messages.items())
     return Grade(near, why, outcome, parts, len(sessions), often, processors, low, high, scale)
-
-
-def _find_answer(findings: Findings, name: str) -> Answer | None:
-    return next((answer for answer in findings.claims or () if answer.claim == name), None)
 
 
 def judge_closeness(
@@ -130,8 +126,8 @@ def judge_closeness(
     differences: list[tuple[Closeness, str]] = [("kin", dose)] if dose else []
     differences += _compare_programs(claim, source, list(programs.values()))
     if differences:
-        reasons = dict.fromkeys(why for _, why in differences)
-        return max((near for near, _ in differences), key=CLOSENESS.index), "; ".join(reasons)
+        degrees, reasons = zip(*differences, strict=True)
+        return max(degrees, key=CLOSENESS.index), "; ".join(dict.fromkeys(reasons))
     if not any(map(facts.get, programs)):
         return "kin", "nothing is known of its programs yet"
     if source.place != study.site.kind:
@@ -156,15 +152,15 @@ def dose_metric(claim: ClaimSpec) -> str | None:
     return numerator if denominator == "qps" and numerator in USED else None
 
 
-def other_dose(claim: ClaimSpec, printed: float, findings: Findings) -> str:
+def other_dose(claim: ClaimSpec, printed: float | None, findings: Findings) -> str:
     """Difference of dose between study and document, in words; empty without one.
 
-    `printed` is the document's mean of `dose_metric`.
+    `printed` is the document's mean of `dose_metric`, if it has any.
     """
     metric = dose_metric(claim)
     name = USED.get(metric or "")
     here = _measured_dose(findings, name)
-    if metric is None or here is None or max(printed / here, here / printed) < OTHER_DOSE:
+    if metric is None or not printed or here is None or max(printed / here, here / printed) < OTHER_DOSE:
         return ""
     if name is not None:
         return f"another dose: the {name} uses {here:,.0f} % of a core, the document's {printed:,.0f} %"
@@ -189,9 +185,15 @@ def _ends_over_rates(put: Answer, study: StudySpec) -> tuple[float, float] | Non
     rates = {workload.rate for workload in study.workloads.values() if workload.rate}
     if len(rates) < max(FEWEST_RATES, len(study.workloads)) or len(study.threads) > 1:
         return None
-    cells = [part for part in put.parts if not part.decides and part.low is not None]
-    lows, highs = ([require_value(getattr(part, end)) for part in cells] for end in ("low", "high"))
-    return (min(lows), max(highs)) if cells and max(lows) > min(highs) else None
+    spans = [
+        (cell.low, require_value(cell.high))
+        for cell in put.parts
+        if cell.low is not None and not cell.decides
+    ]
+    if not spans:
+        return None
+    lows, highs = zip(*spans, strict=True)
+    return (min(lows), max(highs)) if max(lows) > min(highs) else None
 
 
 def nearest_studies(grades: Mapping[str, Grade]) -> list[str]:
@@ -292,18 +294,19 @@ def _session_outcome(observations: Sequence[_Observation]) -> tuple[Outcome, flo
     numbers = [number for _, number in observations]
     values, pool = _pool_sessions(observations)
     band, back = numbers[-1].band, estimands.BACK[numbers[-1].scale]
-    low, high = pool.prediction_low, pool.prediction_high
-    is_predicted, is_bounded = low is not None and high is not None, math.isfinite(sum(band))
-    if low is None or high is None:
+    is_predicted, is_bounded = pool.prediction_low is not None, math.isfinite(sum(band))
+    if pool.prediction_low is None:
         low, high = min(number.low for number in numbers), max(number.high for number in numbers)
+    else:
+        low, high = pool.prediction_low, require_value(pool.prediction_high)
     # A plain value has no direction.
     sign = _band_sign(band) if numbers[-1].scale == "share" else 0
-    if not sign:
-        outcome = _undirected_outcome(low, high, band)
-    elif {-1, 1} <= {value.sign for value in values}:
-        outcome = "depends on the machine"
-    elif is_predicted and is_bounded and tolerance.is_inside(low, high, *band):
+    if sign and {-1, 1} <= {value.sign for value in values}:
+        outcome: Outcome = "depends on the machine"
+    elif tolerance.is_inside(low, high, *band) and (not sign or (is_predicted and is_bounded)):
         outcome = "same size"
+    elif not sign:
+        outcome = "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
     else:
         outcome = _directed_outcome(low, high, pool.mean, band)
     return outcome, back(low), back(high), len(values)
@@ -322,13 +325,6 @@ def _pool_sessions(observations: Sequence[_Observation]) -> tuple[list[Averaged]
     variances = [max(value.standard_error, 1e-9) ** 2 for value in values]
     logs = [value.log_effect for value in values]
     return values, random_effects.pool_by_processor(logs, variances, models).pool
-
-
-def _undirected_outcome(low: float, high: float, band: tuple[float, float]) -> Outcome:
-    """Outcome of a range against a band without a sign."""
-    if tolerance.is_inside(low, high, *band):
-        return "same size"
-    return "outside the claim" if tolerance.is_outside(low, high, *band) else "too wide to tell"
 
 
 def _directed_outcome(low: float, high: float, mean: float, band: tuple[float, float]) -> Outcome:
@@ -386,20 +382,20 @@ def _compare_programs(
     """Yield how close each program is that is not the document's own, and the reason."""
     # What all arms have in common, and what stays the same along a key, is what they are compared in.
     is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
+    theirs = {name.casefold().replace(" ", ""): text for name, text in source.versions.items()}
     for program in dict.fromkeys(itertools.chain(*of_arms)):
         is_compared = not is_along and any(program not in programs for programs in of_arms)
-        near, why = _program_closeness(*program, source, is_compared or claim.kind == "value")
+        near, why = _program_closeness(*program, theirs, is_compared or claim.kind == "value")
         if near != "same":
             yield near, why
 
 
 def _program_closeness(
-    program: str, version: str, source: SourceSpec, is_compared: bool
+    program: str, version: str, theirs: Mapping[str, str | None], is_compared: bool
 ) -> tuple[Closeness, str]:
-    """Similarity of a program to that of a document, by minor version if it is compared, and the reason."""
+    """Similarity of a program to those of a document, by minor version if it is compared, and the reason."""
     if program == STORE and not is_compared:
         return "close", f"{STORE}, not TiKV"
-    theirs = {name.casefold().replace(" ", ""): text for name, text in source.versions.items()}
     product = descriptors.product_name(program)
     if program not in theirs:
         return "kin", f"{product} is not in the document"

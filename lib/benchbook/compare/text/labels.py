@@ -18,6 +18,7 @@ NAMES = yaml_file.read_mapping(Path(__file__).parent / "templates" / "names.yaml
 WORKLOADS, METRICS, KEYS = NAMES["workloads"], NAMES["metrics"], NAMES["keys"]
 RATES = {"qps": "queries/s", "tps": "transactions/s"}
 # An arm that is called after its way of access, under the field's own term for it.
+WAYS: Mapping[tuple[str, str | None], str]
 WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "load balancer"}
 WITH_ARTICLE = (" network", *WAYS.values())
 AGAIN = "_again"
@@ -47,7 +48,7 @@ def label_arm(name: str, access: str | None = None, network: str | None = None) 
         return f"{name} network"
     if name == "direct" and access in ("direct", None):
         return "direct connections"
-    if (way := WAYS.get((name, access or ""))) is not None:
+    if (way := WAYS.get((name, access))) is not None:
         return way
     as_written = set(descriptors.load_proxies()) - {access} if access is not None else set()
     parts = re.split(r"([-_.])", name)

@@ -180,7 +180,7 @@ def rows_of_finding(
     costs: dict[tuple[str, str, int | None], CellCosts] = {}
     costs |= {(cell.workload, cell.arm, cell.threads): cell for cell in (causes.cells if causes else ())}
     for threads, part in _parts_of(finding, levels):
-        label, notes = _decide_label(finding, part, len(levels) or 1)
+        label, notes = _decide_label(finding, part, max(len(levels), 1))
         elsewhere = _find_elsewhere(finding, threads, contrast, recorded)
         cells = [costs.get((finding.workload, arm, threads)) for arm in arms]
         rate = cells[0].qps.value if cells[0] and finding.metric == "qps" else None
