@@ -29,22 +29,25 @@ def tables(make_runs, threads, **arms):
     """Build runs and costs from {arm: (qps, {part: µs a query}, {column: value of the server})}."""
     ratios = {arm: {threads: [1.0] * 5} for arm in arms if arm != "direct"}
     runs = make_runs(ratios, order="runs", turn_ms=None, ignored_errors=0, reconnects=0)
-    rows = []
-    for place, run in runs.iterrows():
+    rows, rates, used = [], [], []
+    for run in runs.to_dict("records"):
         qps, parts, work = arms[run["arm"]]
         # Each arm goes through the same five values in another order: means stay, and ratios have a spread.
         shift = run["block"] + list(arms).index(run["arm"])
-        runs.loc[place, "qps"] = qps * WOBBLE[shift % 5]
-        runs.loc[place, "steal_pct"] = 0.0
+        rates.append(qps * WOBBLE[shift % 5])
         for part, cpu_us in parts.items():
             cost = cpu_us * WOBBLE[2 * shift % 5]
             row = dict.fromkeys((*service_demand.COLUMNS, "threads", "first_read_bytes"), float("nan"))
-            busy = runs.loc[place, "qps"] * cost / 1e6
-            row |= {"run_id": run["run_id"], "part": part, "busy_cores": busy, "cpu_us": cost}
+            row |= {
+                "run_id": run["run_id"],
+                "part": part,
+                "busy_cores": rates[-1] * cost / 1e6,
+                "cpu_us": cost,
+            }
             rows.append(row | (work if part == "server" else {}))
-        # Both cores as /proc/stat has them, with two hundredths of one for programs that are no part.
-        used = sum(row["busy_cores"] for row in rows[-len(parts) :])
-        runs.loc[place, "cpu_machine_pct"] = 50 * (used + 0.02)
+        used.append(sum(row["busy_cores"] for row in rows[-len(parts) :]))
+    # Both cores as /proc/stat has them, with two hundredths of one for programs that are no part.
+    runs = runs.assign(qps=rates, steal_pct=0.0, cpu_machine_pct=[50 * (busy + 0.02) for busy in used])
     return runs, pd.DataFrame(rows)
 
 

@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,15 +55,15 @@ class Resource:
     cores: float
     is_saturated: bool | None
 
-    @property
+    @cached_property
     def demand(self) -> pd.Series:
         return self.cell.cost(self.parts)
 
-    @property
+    @cached_property
     def available(self) -> pd.Series:
         return self.cell.left(self.cores)
 
-    @property
+    @cached_property
     def utilization(self) -> pd.Series:
         return self.cell.used(self.parts, self.cores)
 
