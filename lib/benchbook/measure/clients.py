@@ -65,19 +65,19 @@ def start_clients(
     count, servers = len(endpoints), client_sharding.count_servers(planned.arm_setting)
     whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
     shares = [replace(planned, **client_sharding.split_plan(whole, number, count)) for number in range(count)]
-    files: list[Path] | None = None
-    taken: list[dict[str, Any] | None] = [None] * count
+    files: Sequence[Path | None] = [None] * count
+    taken: Sequence[dict[str, Any] | None] = [None] * count
     if client_sharding.has_file(planned.arm_setting):
-        files = [part / run_folder.client_file(number, run_folder.OPTIONS) for number in range(count)]
-        each = zip(endpoints, shares, files, strict=True)
-        taken = [sysbench.write_options(site, arm, *row) for row in each]
+        named = [part / run_folder.client_file(number, run_folder.OPTIONS) for number in range(count)]
+        each = zip(endpoints, shares, named, strict=True)
+        files, taken = named, [sysbench.write_options(site, arm, *row) for row in each]
     # Arms in turns begin together, each with all of its clients, when the last one stands by.
     is_held = planned.order == interleaving.TURNS
     begin_at = time.monotonic() + site.ready_s if count > 1 and not is_held else None
     running: list[RunningClient] = []
     try:
         for number, endpoint in enumerate(endpoints):
-            argv = sysbench.run_argv(endpoint, shares[number], files[number] if files else None)
+            argv = sysbench.run_argv(endpoint, shares[number], files[number])
             env = {"BENCHBOOK_SCRIPT": planned.script} if "event" in planned.arm_setting else None
             names = (run_folder.OUT, run_folder.ERR)
             out, err = (part / run_folder.client_file(number, name) for name in names)
@@ -105,10 +105,15 @@ def wait_for_clients(
             left = min(left, next_s)
         slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
         going = [client for client in going if not _is_over(client, slice_s)]
-        if len(going) < len(running) and any(client.exit_code for client in running if client not in going):
+        if any(client.ended_s is not None and client.exit_code for client in running):
             # A run whose load is not whole is no measurement: the rest of it is not waited for.
             ended_by = "another client"
             break
+    _end_clients(going, ended_by)
+
+
+def _end_clients(going: Sequence[RunningClient], ended_by: str) -> None:
+    """End clients that still run, gently at first, and note what ended them."""
     for client in going:
         popen = client.process.popen
         # A stopped process takes no signal but CONT and KILL.

@@ -19,11 +19,13 @@ def lift_warm_up(study: StudySpec, warm_up: Mapping[str, Any]) -> dict[str, Any]
     if "rules" in warm_up:
         return dict(warm_up)
     settled = {(row["workload"], row["threads"]): row for row in warm_up.get("turns", ())}
-    is_slow, turns = any(True for _ in interleaving.find_slow(study)), []
+    is_slow, turns = bool([*interleaving.find_slow(study)]), []
     for workload in study.workloads:
-        cells = [(workload, threads) for threads in study.threads]
-        unsettled = [{"workload": cell[0], "threads": cell[1], "turn_ms": SHORTEST_MS} for cell in cells]
-        rows = [row | settled.get(cell, {}) for row, cell in zip(unsettled, cells, strict=True)]
+        rows = [
+            {"workload": workload, "threads": threads, "turn_ms": SHORTEST_MS}
+            | settled.get((workload, threads), {})
+            for threads in study.threads
+        ]
         is_whole = is_slow or not all(row["turn_ms"] for row in rows)
         turns += [row | {"turn_ms": None} if is_whole else row for row in rows]
     return {**warm_up, "rules": interleaving.RULES, "turns": turns}

@@ -34,7 +34,7 @@ LASTING = (
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
-PRIORITY = {
+PRIORITY: dict[str | None, str] = {
     "raised": "raised, before other programs (nice −10); set site.priority: ordinary for normal priority",
     "ordinary": "an ordinary program's, as site.priority says; what others do is measured, too",
 }
@@ -222,7 +222,8 @@ def describe_plan(
 ) -> str:
     """Plan of a study and its duration in a few lines; `conditions` lacks skipped arms."""
     runs, plan = sketch_runs(name, study, conditions, seed), study.plan
-    drawn = f"from seed {plan.seed or seed}" if plan.seed or seed else "by each session"
+    seed = plan.seed or seed
+    drawn = "by each session" if seed is None else f"from seed {seed}"
     twin = sum(run.arm == study.twin for run in runs)
     rows = [
         ("arms", f"{', '.join(_name_arms(study))}; baseline: {study.baseline}"),
@@ -233,7 +234,7 @@ def describe_plan(
         ("runs", f"{len(runs)}, of them {twin} of the A/A pair; each discards {plan.discard_s} s and "
                  f"measures {plan.run_s} s"),
         *(("order", line) for line in describe_orders(study)),
-        ("priority", PRIORITY.get(study.site.precedence or "")),
+        ("priority", PRIORITY.get(study.site.precedence)),
         ("measuring", _describe_times(study, estimate_seconds(study, runs))),
         ("data", f"{count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows"),
         ("clients", _describe_clients(study)),

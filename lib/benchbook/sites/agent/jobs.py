@@ -154,20 +154,18 @@ MOST_S = 600.0
 
 def run_at_end(folder: Path, purge: bool = False) -> list[str]:
     """Run the commands in RECORD that are still due; one line each on success or failure."""
-    done = []
+    done, (key, word) = [], ("purge", "removed") if purge else ("end", "stopped")
     record = labs.read_record(folder / RECORD)
     for name, order in list(record.items()):
         if not purge and not order["is_up"]:
             continue
-        argv = order["purge" if purge else "end"]
+        how: dict[str, Any] = {"env": {**PLAIN, **order["env"]}, "cwd": "/", "timeout": MOST_S}
         try:
-            code = subprocess.run(
-                argv, env={**PLAIN, **order["env"]}, cwd="/", timeout=MOST_S, stdin=-3, stdout=-3, stderr=-3
-            ).returncode
+            code = subprocess.run(order[key], **how, stdin=-3, stdout=-3, stderr=-3).returncode
         except (OSError, subprocess.TimeoutExpired) as error:
             done.append(f"{name}: could not be ended: {error}")
             continue
-        done.append(f"{name}: {'removed' if purge else 'stopped'}" if code == 0 else f"{name}: exit {code}")
+        done.append(f"{name}: {word}" if code == 0 else f"{name}: exit {code}")
         if code == 0 and purge:
             del record[name]
         elif code == 0:

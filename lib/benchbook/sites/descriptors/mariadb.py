@@ -46,13 +46,14 @@ def find_reserved(settings: descriptors.Settings) -> list[str]:
 
 
 def _is_reserved(name: str, value: Any) -> bool:
-    if name.startswith(PREFIXES) or (name.startswith("skip_") and name not in SKIPS):
-        return True
-    if name in MARIADB or name.startswith(FAMILIES) or (WRITES.search(name) and name not in NOT_FILES):
-        return True
-    if name not in WHOLE and any(prefix.startswith(name) for prefix in MARIADB):
-        return True
-    return descriptors.is_leading_out(value) and name not in WITH_SLASH
+    return any((
+        name.startswith((*PREFIXES, *FAMILIES)),
+        name.startswith("skip_") and name not in SKIPS,
+        WRITES.search(name) and name not in NOT_FILES,
+        # MariaDB takes any beginning of a name that fits one option alone.
+        name not in WHOLE and any(reserved.startswith(name) for reserved in MARIADB),
+        descriptors.is_leading_out(value) and name not in WITH_SLASH,
+    ))  # fmt: skip
 
 
 TRAITS = descriptors.EngineDescriptor(

@@ -108,17 +108,23 @@ def save_data(server: Any, servers: Sequence[Any], label: str) -> None:
     record["sample"] = machine.sample(f"{part}/data")
     machine.write(f"{part}/{RECORD}", json.dumps(record), server.user)
     machine.rename(part, copy)
-    mine = [item for item in servers if item.has_copies and item is not server]
-    mine = [item for item in mine if item.place.prepared == server.place.prepared]
-    others = {item.machine.host: item for item in mine if item.machine.host != server.machine.host}
+    _share_copy(server, servers)
+    server.ensure()
+
+
+def _share_copy(server: Any, servers: Sequence[Any]) -> None:
+    """Bring a server's copy to those of `servers` with the same data; those that run start again from it."""
+    others = [item for item in servers if item.has_copies and item is not server]
+    others = [item for item in others if item.place.prepared == server.place.prepared]
+    elsewhere = {item.machine.host: item for item in others}
+    elsewhere.pop(server.machine.host, None)
     # Servers of one arm that are on several machines are on hosts.
-    for other in others.values():
+    for other in elsewhere.values():
         server.machine.carry(server.place.prepared, other.machine, other.user)
-    for other in mine:
+    for other in others:
         if other.child is not None:
             _replace_data(other)
             other.ensure()
-    server.ensure()
 
 
 def is_kept(server: Any, label: str | None) -> bool:

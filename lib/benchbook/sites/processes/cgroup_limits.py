@@ -61,7 +61,7 @@ def list_groups(pid: int) -> list[ControlGroup]:
     for _, controllers, path in lines:
         top, root = mounts.get(_sort_controllers(controllers), ("", ""))
         # A container may see a group of the whole machine as its root.
-        inside = path[len(top.rstrip("/")) :] if path.startswith(top) else path
+        inside = path.removeprefix(top.rstrip("/"))
         parts = [part for part in inside.split("/") if part]
         for depth in range(len(parts), -1, -1) if root and ".." not in parts else ():
             text = "/".join(("", *parts[:depth]))
@@ -101,7 +101,7 @@ def _iter_limits(group: ControlGroup) -> Iterator[str]:
         if (most := group.read(name)).isdigit() and int(most) < UNLIMITED:
             yield f"a memory limit ({name}) of {int(most) / (1 << 20):g} MiB"
     cores = group.read("cpuset.cpus")
-    if cores and cores != group.read("cpuset.cpus", group.root) and group.folder != group.root:
+    if cores and cores != group.read("cpuset.cpus", group.root):
         yield f"a set of cores ({cores})"
     for name in DISKS:
         if text := group.read(name):

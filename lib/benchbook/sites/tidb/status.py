@@ -249,14 +249,14 @@ class PlacementDriver:
 
 def find_faults(state: State, stores: int, replicas: int) -> list[str]:
     """Faults that keep a cluster from being ready, in words; none means it is."""
-    up = [name for name, store in state.stores.items() if store["state"] == "Up"]
-    lost = [region for region, store in state.leaders.items() if store is None]
-    results = [f"{len(up)} of {stores} stores are up"] if len(up) != stores else []
-    if not state.leaders:
-        results.append("there is no region yet")
-    if lost:
-        results.append(f"{len(lost)} regions have no leader")
-    wrong = sum(count for copies, count in state.replicas.items() if int(copies) != replicas)
-    if wrong:
-        results.append(f"{wrong} regions are not on {replicas} stores")
-    return results + ([f"PD is at work on {state.busy} regions"] if state.busy else [])
+    up = [store["state"] for store in state.stores.values()].count("Up")
+    lost = [*state.leaders.values()].count(None)
+    wrong = sum(state.replicas.values()) - state.replicas.get(str(replicas), 0)
+    faults = {
+        f"{up} of {stores} stores are up": up != stores,
+        "there is no region yet": not state.leaders,
+        f"{lost} regions have no leader": lost,
+        f"{wrong} regions are not on {replicas} stores": wrong,
+        f"PD is at work on {state.busy} regions": state.busy,
+    }
+    return [fault for fault, is_so in faults.items() if is_so]
