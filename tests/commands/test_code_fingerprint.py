@@ -16,19 +16,13 @@ from benchbook.core.util import files, paths
 from tests import forked
 from tests.house import tree
 from tests.installed import package
+from tests.pipeline import clone
 
 # A study of each kind of site, engine and way of access that this clone has.
 STUDIES = ("quick", "cluster-access", "lab-upgrade", "tidb-upgrade", "lab-access", "mysql-kubernetes-qos")
 # One on one machine, one in a cluster, one on hosts.
 OF_KINDS = ("quick", "cluster-access", "tidb-upgrade")
 STAGES = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix")
-DVC = """
-import dvc.repo, dvc.repo.reproduce, dvc.repo.status, dvc.stage.run
-from dvc.cli import main as call_dvc
-
-def call(*words):
-    return call_dvc(list(words))
-"""
 
 
 def module(target: str) -> Path:
@@ -149,7 +143,7 @@ def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_other_kinds
         changed = tmp_path / "lib" / module(registry.SITES[kind]).relative_to(tree.PACKAGE.parent)
         changed.write_text(changed.read_text() + "\n# changed\n")
 
-    with forked.calls(DVC, cwd=tmp_path, env=env) as call:
+    with forked.calls(clone.DVC, cwd=tmp_path, env=env) as call:
 
         def dvc(*words: str) -> str:
             code, ended, printed = call(*words)

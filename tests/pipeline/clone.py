@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.sites.processes import process
 from benchbook.sites.topology import teardown
-from tests import programs, rooms
+from tests import forked, programs, rooms
 from tests.sites.ssh_hosts import Rack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +27,8 @@ limits:
   {steal_pct: 100.0, steal_in_turns_pct: 100.0, client_wait: 10.0, pause_ms: 60000.0, client_cpu: 1.0,
    overrun_s: 30.0}
 """
+# A machine's figures take seconds of a processor; tests/sites/agent measures them in full.
+FIGURES = {'\nECHO = """': '\nWAKE_S = FLUSH_S = MOST_S = 0.1\nECHO = """'}
 STUDY = """
 title: A study of seconds
 question: Does the pipeline find its way from a study file to a report?
@@ -43,6 +45,20 @@ threads: {threads}
 plan: {{blocks: {blocks}, discard_s: {discard_s}, run_s: {run_s}, max_repeats: 3, turn_ms: 50}}
 warm_up: {{pilot_s: {pilot_s}}}
 claims: []
+"""
+# Programs of `Clone.fork`.
+BENCHBOOK = """
+from benchbook.commands import cli, notebooks, record
+
+def call(*words):
+    return cli.main(words)
+"""
+DVC = """
+import dvc.repo, dvc.repo.metrics.show, dvc.repo.reproduce, dvc.repo.status, dvc.stage.run
+from dvc.cli import main
+
+def call(*words):
+    return main(list(words))
 """
 USUAL: dict[str, object] = {"blocks": 3, "threads": "[1]", "port": rooms.port(300), "aa": "{threads: [1]}"}
 USUAL |= {"discard_s": 1, "run_s": 2, "pilot_s": 1}
@@ -104,6 +120,17 @@ class Clone:
             said += f"\nkilled after {timeout_s} s"
         return process.returncode, said
 
+    @contextlib.contextmanager
+    def fork(self, program: str) -> Iterator[Callable[..., tuple[int, str]]]:
+        """Return a function that runs a program's `call` in the clone; what it imports is imported once."""
+        with forked.calls(program, cwd=self.path, env=self.environment()) as call:
+
+            def run(*words: str) -> tuple[int, str]:
+                code, answer, printed = call(*words)
+                return code or answer, printed
+
+            yield run
+
     def runs(self) -> list[Path]:
         """Return the finished run folders."""
         raw = self.data / "raw"
@@ -140,8 +167,12 @@ def make(into: Path) -> Clone:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
             _compiled(ROOT / name, path / name)
+    sites = path / "lib/benchbook/sites"
+    _change(sites / "agent/microbenchmarks.py", FIGURES)
     if home := process.PLAIN.get("HOME"):
-        _calmed(path / "lib/benchbook/sites/processes/process.py", home)
+        # sysbench waits in this clone, too, whose processes have the environment that is written there.
+        before = '\nPLAIN = {"PATH": PATH, '
+        _change(sites / "processes/process.py", {before: f'{before}"HOME": {home!r}, '})
     clone = Clone(path, into / "lab")
     (path / "params.yaml").write_text(PARAMS, encoding="utf-8")
     (path / "data" / "record").mkdir()
@@ -160,8 +191,10 @@ def _compiled(module: Path, copy: Path) -> None:
         shutil.copy2(there, here)
 
 
-def _calmed(module: Path, home: str) -> None:
-    """Let sysbench wait in this clone, too, whose processes are told only what their library has."""
-    text, told = module.read_text(encoding="utf-8"), '\nPLAIN = {"PATH": PATH, '
-    assert text.count(told) == 1
-    module.write_text(text.replace(told, f'{told}"HOME": {home!r}, '), encoding="utf-8")
+def _change(module: Path, changes: Mapping[str, str]) -> None:
+    """Replace texts of a module that it has once."""
+    text = module.read_text(encoding="utf-8")
+    for before, after in changes.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    module.write_text(text, encoding="utf-8")

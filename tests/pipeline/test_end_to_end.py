@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests import beside
-from tests.pipeline.clone import Clone, make
+from tests.pipeline.clone import BENCHBOOK, DVC, Clone, make
 
 pytestmark = pytest.mark.server
 # One workload and thread level, baseline, treatment and twin, three blocks.
@@ -37,6 +37,24 @@ def measured(open_folder):
     code, said = clone.run("dvc", "repro")
     assert code == 0, said
     return clone, before, said
+
+
+@pytest.fixture(scope="module")
+def dvc(measured):
+    """DVC in that clone, as a function of its words."""
+    with measured[0].fork(DVC) as call:
+        yield call
+
+
+@pytest.fixture(scope="module")
+def elsewhere(measured, tmp_path_factory):
+    """A copy of that clone in another place, without what parse and analyze made; benchbook in it."""
+    clone, _, _ = measured
+    folder = tmp_path_factory.mktemp("elsewhere")
+    other = Clone(folder / "another place", folder / "lab")
+    shutil.copytree(clone.path, other.path, ignore=shutil.ignore_patterns("tidy", "findings.json", ".dvc"))
+    with other.fork(BENCHBOOK) as call:
+        yield other, call
 
 
 def test_a_killed_matrix_is_resumed_and_no_run_is_lost_or_made_twice(measured):
@@ -71,27 +89,24 @@ def test_the_report_is_one_page_that_links_to_the_raw_logs(measured):
     assert json.loads((clone.data / "findings.json").read_text())["findings"][0]["id"] in text
 
 
-def test_a_second_repro_does_nothing_and_starts_nothing(measured):
+def test_a_second_repro_does_nothing_and_starts_nothing(measured, dvc):
     clone, _, _ = measured
     stamps = {path: path.stat().st_mtime_ns for path in clone.data.rglob("*") if path.is_file()}
-    code, said = clone.run("dvc", "repro")
+    code, said = dvc("repro")
     assert (code, "up to date" in said) == (0, True), said
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
-def test_metrics_of_the_study_can_be_shown(measured):
-    clone, _, _ = measured
-    code, said = clone.run("dvc", "metrics", "show", "--json")
+def test_metrics_of_the_study_can_be_shown(dvc):
+    code, said = dvc("metrics", "show", "--json")
     values = json.loads(said)[""]["data"][str(Path("data/tiny/metrics.json"))]["data"]
     assert code == 0
     assert values["oltp_point_select"]["haproxy"]["qps"]["n"] == 3
 
 
-def test_parse_and_analyze_give_the_same_bytes_elsewhere(measured, tmp_path):
-    clone, _, _ = measured
-    other = Clone(tmp_path / "another place", tmp_path / "lab")
-    shutil.copytree(clone.path, other.path, ignore=shutil.ignore_patterns("tidy", "findings.json", ".dvc"))
-    code, said = other.run("benchbook", "stage", "--here", "parse,analyze", "tiny")
+def test_parse_and_analyze_give_the_same_bytes_elsewhere(measured, elsewhere):
+    (clone, _, _), (other, benchbook) = measured, elsewhere
+    code, said = benchbook("stage", "--here", "parse,analyze", "tiny")
     assert code == 0, said
     tables = (f"tidy/{path.name}" for path in (clone.data / "tidy").iterdir())
     for name in ("findings.json", "metrics.json", *tables):
@@ -107,23 +122,19 @@ def test_no_artefact_holds_the_password(measured):
     assert [path for path in files if password.encode() in path.read_bytes()] == []
 
 
-def test_a_stranger_among_the_runs_stops_parse(measured):
-    clone, _, _ = measured
-    stranger = clone.data / "raw" / "b01-from-elsewhere"
-    shutil.copytree(clone.runs()[0], stranger)
-    try:
-        code, said = clone.run("benchbook", "stage", "parse", "tiny")
-    finally:
-        shutil.rmtree(stranger)
+def test_a_stranger_among_the_runs_stops_parse(elsewhere):
+    other, benchbook = elsewhere
+    shutil.copytree(other.runs()[0], other.data / "raw" / "b01-from-elsewhere")
+    code, said = benchbook("stage", "--here", "parse", "tiny")
     assert code != 0
     assert "b01-from-elsewhere" in said
 
 
-def test_one_more_block_and_thread_level_run_only_what_is_new(measured):
+def test_one_more_block_and_thread_level_run_only_what_is_new(measured, dvc):
     clone, _, _ = measured
     before = {path.name: _digest(path) for path in clone.runs()}
     clone.study(blocks=4, threads="[1, 2]", **SHORT)
-    code, said = clone.run("dvc", "repro", "-s", "run-matrix@tiny")
+    code, said = dvc("repro", "-s", "run-matrix@tiny")
     assert code == 0, said
     after = {path.name: _digest(path) for path in clone.runs()}
     # 4 blocks of three arms at one thread, where the twin runs too, and two arms at two threads.
