@@ -74,12 +74,16 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
     return calls
 
 
+def run(*words: str) -> tuple[int, bool]:
+    return repro.run_request(paths.find_root(), repro.ReproRequest.parse([*words]))
+
+
 def test_one_study_asks_for_no_other_and_its_answer_waits_for_no_page(clone, done):
     """`findings` depends on the pages of all studies: DVC would measure those too, if asked in one go.
 
     What is recorded is not made again on the way.
     """
-    assert repro._run_repro(clone, ["--force"], "own") == (0, False)
+    assert run("--study", "own", "--force") == (0, False)
     assert done == [["repro", "--force", "report@own", "runs@own"], ["answer", "own"], ["pages", False]]
 
 
@@ -129,14 +133,14 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, done: li
     (clone / "params.yaml").write_text(
         "studies: {own: studies/own.yaml}\nsources: []\nanalysis: {}\nlimits: {}\n"
     )
-    assert repro._run_repro(clone, ["--force", "report@own"], None) == (0, False)
+    assert run("--force", "report@own") == (0, False)
     assert [one for one in done if one[0] != "answer"] == [
         ["repro", "--force", "report@own", "runs@own"], ["pages", False]]  # fmt: skip
 
 
 def test_a_study_that_could_not_be_measured_has_no_answer_nor_pages(clone, done, monkeypatch, capsys):
     monkeypatch.setattr(repro, "_run_dvc", lambda root, words: done.append(words) or (255, False))
-    assert repro._run_repro(clone, [], "own") == (1, False)
+    assert run("--study", "own") == (1, False)
     told = "failed; fix the error above; nothing was measured yet; the same command goes on\n"
     assert capsys.readouterr().err == told
     assert done == [["repro", "report@own", "runs@own"]]
@@ -147,7 +151,7 @@ def test_after_a_failure_no_link_of_what_is_there_is_dead(clone: Path, monkeypat
     page.parent.mkdir(parents=True)
     page.write_text('<a href="../index.html">Findings</a> <a href="../runs/own/index.html#run-1">1</a>')
     monkeypatch.setattr(repro, "_run_dvc", lambda root, words: (1, False))
-    assert repro._run_repro(clone, [], "own") == (1, False)
+    assert run("--study", "own") == (1, False)
     first, runs = (clone / "reports" / name for name in ("index.html", "runs/own/index.html"))
     assert "make pages</code>" in first.read_text()
     assert 'id="run-1"' in runs.read_text() and "make repro STUDY=own<" in runs.read_text()

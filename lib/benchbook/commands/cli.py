@@ -87,10 +87,9 @@ def _run_command(
         # What it says of parts that were ended by the same signal is no news.
         if command.is_stopped:
             return signal_handling.STOPPED
-        code = _print_error(error)
-        if code is None and ("failed" not in entry or not isinstance(error, Exception)):
-            raise
-        if code is None:
+        if (code := _print_error(error)) is None:
+            if "failed" not in entry or not isinstance(error, Exception):
+                raise
             traceback.print_exc()
         return int(entry.get("failed", code))
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 from benchbook.core.study import descriptors, load, registry
@@ -37,27 +38,36 @@ def of_study(study: StudySpec) -> list[Path]:
 
     Of engines and proxies the modules alone, of other rooms all files, since scripts are not imported.
     """
-    names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
-    # On hosts and in a cluster others make an engine's cluster.
-    engines = [descriptors.find_engine(name) for name in names if name]
-    proxies = [*filter(None, (descriptors.find_intermediary(arm.access) for arm in study.arms.values()))]
-    targets = [
-        registry.SITES[study.site.kind],
-        *(descriptor.code for descriptor in (*engines, *proxies)),
-        *(engine.cluster for engine in engines if study.site.kind == "local"),
-        *(proxy.pod for proxy in proxies if study.site.kind == descriptors.POD_SITE),
-    ]
     measuring = (f"{PACKAGE.name}.measure.{path.stem}" for path in (PACKAGE / "measure").glob("*.py"))
-    roots = [*ALWAYS, *measuring, *(target.partition(":")[0] for target in targets if target)]
-    kept = [*SITES.iterdir()]
-    for path in trace_imports(roots):
-        if not path.is_relative_to(PACKAGE):
-            kept.append(path)
-        if not path.is_relative_to(SITES) or path.parent == SITES:
-            continue
-        room = path.relative_to(SITES).parts[0]
-        kept += [path] if room in BY_MODULE else (SITES / room).rglob("*")
-    return sorted({path for path in kept if path.is_file() and "__pycache__" not in path.parts})
+    targets = (target.partition(":")[0] for target in filter(None, _list_targets(study)))
+    reached = trace_imports([*ALWAYS, *measuring, *targets])
+    kept = {*SITES.iterdir(), *chain.from_iterable(map(_list_beside, reached))}
+    return sorted(path for path in kept if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _list_targets(study: StudySpec) -> list[str | None]:
+    """Lines of the registry that a study names by its kind of site, engines and ways of access."""
+    names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
+    engines = [*map(descriptors.find_engine, filter(None, names))]
+    proxies = [*filter(None, (descriptors.find_intermediary(arm.access) for arm in study.arms.values()))]
+    targets: list[str | None] = [registry.SITES[study.site.kind]]
+    targets += [part.code for part in (*engines, *proxies)]
+    # On hosts and in a cluster others make an engine's cluster.
+    if study.site.kind == "local":
+        targets += [engine.cluster for engine in engines]
+    if study.site.kind == descriptors.POD_SITE:
+        targets += [proxy.pod for proxy in proxies]
+    return targets
+
+
+def _list_beside(path: Path) -> Iterable[Path]:
+    """Files that count where a module is imported: in `sites` those of its room, elsewhere none of ours."""
+    if not path.is_relative_to(PACKAGE):
+        return [path]
+    if not path.is_relative_to(SITES) or path.parent == SITES:
+        return []
+    room = path.relative_to(SITES).parts[0]
+    return [path] if room in BY_MODULE else (SITES / room).rglob("*")
 
 
 def trace_imports(roots: Iterable[str]) -> set[Path]:

@@ -15,9 +15,10 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import fabric
@@ -58,15 +59,9 @@ def run_fleet(
     """Measure on all hosts at once and record the sessions that come back; return an exit code."""
     place = _read_cluster(on)
     targets = inventory.read_hosts(on, str(on)) if place is None else {}
-    most = len(targets) or MOST
     due = sessions or len(targets) or 1
-    wrong = [reason for name in study for reason in _list_obstacles(name)]
-    if not 1 <= due <= most:
-        reason = "a second session in the same hours is no occasion of its own"
-        wrong.append(f"--sessions: {due}: {on} has {count(most, 'host')}, and {reason}; write 1 to {most}")
-    if resume is not None and not re.fullmatch(r"[0-9a-f]{8}", resume):
-        wrong.append(f"--resume: {resume}: no fleet's; write the word that the fleet printed first")
-    if wrong:
+    of_studies = chain.from_iterable(map(_list_obstacles, study))
+    if wrong := [*of_studies, *_list_misfits(on, len(targets), due, resume)]:
         raise InputErrors(wrong)
     most_bytes = max(map(recording.archive_bytes, study), default=0)
     if why := recording.capacity_problem(most_bytes, due * len(study)):
@@ -85,11 +80,25 @@ def run_fleet(
     with contextlib.suppress(OSError):
         fleet_sessions.make_arrivals(token).rmdir()
     print(f"{taken} of {count(due * len(study), 'session')} are recorded; {recording.COMMIT}")
-    for name in study if taken else ():
+    if taken:
+        _print_pooled(study)
+    return int(taken < due * len(study))
+
+
+def _list_misfits(on: Path, hosts: int, due: int, resume: str | None) -> Iterator[str]:
+    """Reasons against so many sessions on these hosts, or in a cluster (0), and against a fleet's word."""
+    if not 1 <= due <= (most := hosts or MOST):
+        reason = "a second session in the same hours is no occasion of its own"
+        yield f"--sessions: {due}: {on} has {count(most, 'host')}, and {reason}; write 1 to {most}"
+    if resume is not None and not re.fullmatch(r"[0-9a-f]{8}", resume):
+        yield f"--resume: {resume}: no fleet's; write the word that the fleet printed first"
+
+
+def _print_pooled(names: Sequence[str]) -> None:
+    for name in names:
         if (pooled := rebuild_record.rebuild_study(name)) is not None:
             lines = results_view.render_text(build_pooled_results(pooled))
             print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *lines]))
-    return int(taken < due * len(study))
 
 
 def _list_obstacles(name: str) -> list[str]:

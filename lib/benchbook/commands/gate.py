@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -109,39 +110,44 @@ def read_request(
     name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Path | None = None
 ) -> GateRequest:
     """Request for a gate; InputErrors with all mistakes, each with key and remedy."""
-    study, params = load.load_study(name), load.load_params()
-    wrong = []
-    margin = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", slower.strip())
-    if margin is None or not 0 < float(margin[1]) < 100:
+    study, params, wrong = load.load_study(name), load.load_params(), list[str]()
+    share = _parse_number(slower, " ?%")
+    if not 0 < share < 100:
         wrong.append(f"--slower: {slower}: not a share; write a percentage between 0 and 100, such as 3%")
-    length = re.fullmatch(r"\d+(?:\.\d+)?", minutes.strip())
-    if length is None or not 1 <= float(length[0]) <= 1440:
+    length = _parse_number(minutes)
+    if not 1 <= length <= 1440:
         wrong.append(f"--minutes: {minutes}: not a time; write a number from 1 to 1440, such as 10")
     if keep is not None and keep.exists():
         wrong.append(f"--keep: {keep}: is there already; name a folder that is not there")
-    wrong += [
-        f"--arm: {arm}: not an arm that is compared with the baseline {study.baseline}; "
-        f"write one of {', '.join(study.treatments)}"
-        for arm in arms
-        if arm not in study.treatments
-    ]
-    file = paths.study_paths(name).shown
-    if study.site.kind != "local":
-        remedy = "write kind: local, or run the study itself with `make repro`"
-        wrong.append(f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; {remedy}")
-    wrong += [
-        f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a rate fixes; "
-        "leave the rate out"
-        for workload, settings in study.workloads.items()
-        if settings.rate
-    ]
-    if wrong or margin is None or length is None:
+    if wrong := [*wrong, *_find_unfit(name, study, arms)]:
         raise InputErrors(wrong)
     compared = {study.baseline, *(arms or study.arms)}
     kept = {arm: settings for arm, settings in study.arms.items() if arm in compared}
     plan = study.plan.model_copy(update={"seed": study.plan.seed or store.draw_seed()})
     study = StudySpec.model_validate(dict(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
-    return GateRequest(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
+    return GateRequest(name, study, share / 100, length, params.limits, params.analysis)
+
+
+def _parse_number(text: str, unit: str = "") -> float:
+    """A number before a unit, a pattern; not a number if the text is none."""
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", text.strip())
+    return float(match[1]) if match else math.nan
+
+
+def _find_unfit(name: str, study: StudySpec, arms: Sequence[str]) -> Iterator[str]:
+    """What a gate can't measure of a study, or compare in it."""
+    for arm in arms:
+        if arm not in study.treatments:
+            of_baseline = f"not an arm that is compared with the baseline {study.baseline}"
+            yield f"--arm: {arm}: {of_baseline}; write one of {', '.join(study.treatments)}"
+    file = paths.study_paths(name).shown
+    if study.site.kind != "local":
+        remedy = "write kind: local, or run the study itself with `make repro`"
+        yield f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; {remedy}"
+    for workload, settings in study.workloads.items():
+        if settings.rate:
+            reason = "a gate compares queries a second, which a rate fixes; leave the rate out"
+            yield f"{file}: workloads.{workload}.rate: {reason}"
 
 
 def measure_blocks(

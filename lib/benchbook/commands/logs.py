@@ -7,10 +7,9 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 from benchbook.core.util.errors import BenchbookError
-from benchbook.log_analysis.comparison import judge_claim, read_logs
+from benchbook.log_analysis.comparison import LogSet, judge_claim, read_logs
 from benchbook.log_analysis.text import render_markdown, render_terminal
 
 
@@ -28,14 +27,7 @@ def report_logs(
     draft: Path | None,
 ) -> int:
     """Print the results of logs, and write the requested files; 1 if no run could be read."""
-    globs = []
-    for pair in arm:
-        name, is_pair, pattern = pair.partition("=")
-        if not is_pair or not name or not pattern:
-            raise BenchbookError(f"--arm {pair}: write NAME=GLOB, such as --arm 'new=*/8.4/*'")
-        globs.append((name, pattern))
-    keeps_series = any((html, csv, parquet))
-    logs = read_logs(paths, by, globs, baseline, keeps_series)
+    logs = read_logs(paths, by, [*map(_parse_arm, arm)], baseline, any((html, csv, parquet)))
     logs.claims = [(text, judge_claim(logs, text)) for text in claim] if logs.runs else []
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
     if json_:
@@ -47,7 +39,24 @@ def report_logs(
     if not logs.runs:
         print("benchbook: no run could be read; docs/logs.md says what is", file=sys.stderr)
         return 1
-    written: list[Any] = []
+    for path in _write_files(logs, csv, parquet, html, draft):
+        print(f"written: {path}", file=sys.stderr)
+    return 0
+
+
+def _parse_arm(pair: str) -> tuple[str, str]:
+    """Name and glob of an arm that is written as NAME=GLOB."""
+    name, _, pattern = pair.partition("=")
+    if not name or not pattern:
+        raise BenchbookError(f"--arm {pair}: write NAME=GLOB, such as --arm 'new=*/8.4/*'")
+    return name, pattern
+
+
+def _write_files(
+    logs: LogSet, csv: Path | None, parquet: Path | None, html: Path | None, draft: Path | None
+) -> list[Path]:
+    """Write the requested files, each by a module that no other of them needs; return all of them."""
+    written = list[Path]()
     for folder, form in ((csv, "csv"), (parquet, "parquet")):
         if folder:
             from benchbook.log_analysis.tables import write_tables
@@ -61,9 +70,7 @@ def report_logs(
         from benchbook.log_analysis.study_draft import write_study
 
         written.append(write_study(logs, draft))
-    for path in written:
-        print(f"written: {path}", file=sys.stderr)
-    return 0
+    return written
 
 
 def _print_text(text: str) -> None:

@@ -86,12 +86,8 @@ def run_dialog(**inputs: str | None) -> int:
         messages[option] = answer.strip()
     if wrong:
         raise InputErrors(wrong)
-    load_words = _split_words(messages.pop("load"))
-    answers = Answers(
-        **messages,
-        workloads=tuple(word for word in load_words if not word.isdigit()),
-        threads=tuple(dict.fromkeys(int(word) for word in load_words if word.isdigit())),
-    )
+    workloads, threads = _split_load(messages.pop("load"))
+    answers = Answers(**messages, workloads=tuple(workloads), threads=tuple(threads))
     write_study(answers)
     name = answers.name
     print(f"studies/{name}.yaml is written; `make plan STUDY={name}` shows how long it takes,")
@@ -219,8 +215,11 @@ def _ask_until_valid(text: str, default: str, check: Callable[[str], str | None]
         print(f"  {reason}")
 
 
-def _split_words(text: str) -> list[str]:
-    return list(dict.fromkeys(re.split(r"[,\s]+", text.strip().strip("[]"))))
+def _split_load(text: str) -> tuple[list[str], list[int]]:
+    """Workloads and numbers of threads in an answer, each once."""
+    words = re.split(r"[,\s]+", text.strip().strip("[]"))
+    workloads = dict.fromkeys(word for word in words if not word.isdigit())
+    return [*workloads], [*dict.fromkeys(int(word) for word in words if word.isdigit())]
 
 
 def _check_choice(choices: Collection[str], text: str) -> str | None:
@@ -250,17 +249,22 @@ def _check_differs(text: str) -> str | None:
         return str(error)
     if len(arms) < 2:
         return "name two arms or more with ; between them, such as: direct; haproxy: access=haproxy"
-    for name, settings in arms.items():
-        if not re.fullmatch(NAME, name):
-            return f"{name!r} is no name of an arm; write lower-case letters, digits, _ and -"
-        for key, value in settings.items():
-            form = r"[^'\x22\\]+" if key in _OF_BUILD else r"[\w.,:/@%+-]+"
-            if not re.fullmatch(r"[a-z][a-z0-9_.-]*", key) or not re.fullmatch(form, value):
-                return f"{name}: {key}={value}: write key=value, with , between several"
-        if "endpoint" in settings and not re.fullmatch(r"\S+:\d+", settings["endpoint"]):
-            return f"{name}: endpoint={settings['endpoint']}: write HOST:PORT"
+    if wrong := next(filter(None, map(_check_arm, arms, arms.values())), None):
+        return wrong
     if len({tuple(sorted(arm.items())) for arm in arms.values()}) < len(arms):
         return "two arms are the same; say in what each differs"
+    return None
+
+
+def _check_arm(name: str, settings: Mapping[str, str]) -> str | None:
+    if not re.fullmatch(NAME, name):
+        return f"{name!r} is no name of an arm; write lower-case letters, digits, _ and -"
+    for key, value in settings.items():
+        form = r"[^'\x22\\]+" if key in _OF_BUILD else r"[\w.,:/@%+-]+"
+        if not re.fullmatch(r"[a-z][a-z0-9_.-]*", key) or not re.fullmatch(form, value):
+            return f"{name}: {key}={value}: write key=value, with , between several"
+    if "endpoint" in settings and not re.fullmatch(r"\S+:\d+", settings["endpoint"]):
+        return f"{name}: endpoint={settings['endpoint']}: write HOST:PORT"
     return None
 
 
@@ -270,13 +274,11 @@ def list_engines() -> list[str]:
 
 
 def _check_load(text: str) -> str | None:
-    words = _split_words(text)
-    threads = [word for word in words if word.isdigit()]
-    scripts = [word for word in words if not word.isdigit()]
+    scripts, threads = _split_load(text)
     for word in scripts:
         if word not in SCRIPTS and not word.endswith(LUA):
             return f"{word}: {did_you_mean(word, SCRIPTS)}"
-    if not scripts or not threads or not all(1 <= int(word) <= 65535 for word in threads):
+    if not scripts or not threads or not all(1 <= number <= 65535 for number in threads):
         return "name workloads and numbers of threads, such as: oltp_point_select 1 8"
     return None
 

@@ -107,7 +107,7 @@ def publish_site(to: Path | None) -> str:
     BenchbookError without a site, for a link to nowhere, and for a folder that is no earlier publication.
     """
     root, into = paths.find_root(), (to or paths.find_root() / "public").absolute()
-    reports, first = root / "reports", root / "reports" / "index.html"
+    first = root / "reports" / "index.html"
     if not first.is_file():
         raise BenchbookError("there is no site yet; make repro comes first")
     if into.exists() and any(into.iterdir()) and not (into / _PLAIN).is_file():
@@ -116,34 +116,49 @@ def publish_site(to: Path | None) -> str:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     (part / _PLAIN).touch()
-    waiting, observed_paths, dead, pages, size = {first}, {first}, list[str](), 0, 0
-    while waiting:
-        file = waiting.pop()
-        target = part / file.relative_to(reports if reports in file.parents else root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if file.suffix == ".html" and reports in file.parents:
-            text = file.read_text(encoding="utf-8")
-            target.write_text(_UP_TO_DATA.sub(r"\1\2", text), encoding="utf-8")
-            pages += 1
-            linked = {link: Path(os.path.normpath(file.parent / link)) for link in local_links(text)}
-            there = {path for path in linked.values() if root in path.parents and path.is_file()}
-            wrong = [link for link, path in linked.items() if path not in there]
-            wrong += ["not made yet"] if STANDS_IN in text[:100] else []
-            dead += [f"{file.relative_to(root)}: {what}" for what in wrong]
-            there |= {path for path in [file.with_suffix(".md")] if path.is_file()}
-            waiting |= there - observed_paths
-            observed_paths |= there
-        else:
-            shutil.copyfile(file, target)
-        size += target.stat().st_size
+    pages, others, dead = _copy_site(root, first, part)
+    size = sum(file.stat().st_size for file in (*pages, *others))
     if dead:
         shutil.rmtree(part)
         raise BenchbookError("not published, links lead nowhere:\n  " + "\n  ".join(sorted(dead)[:20]))
     if into.exists():
         shutil.rmtree(into)
     part.replace(into)
-    others = f"{len(observed_paths) - pages} files they link to, {size / 1e6:.1f} MB"
-    return f"{into}: {pages} pages and {others}; begin at {into / 'index.html'}"
+    beside = f"{len(others)} files they link to, {size / 1e6:.1f} MB"
+    return f"{into}: {len(pages)} pages and {beside}; begin at {into / 'index.html'}"
+
+
+def _copy_site(root: Path, first: Path, part: Path) -> tuple[list[Path], list[Path], list[str]]:
+    """Copy what the first page leads to; return the pages, the other files, and links to nowhere."""
+    reports, waiting, reached = first.parent, [first], {first}
+    pages, others, dead = list[Path](), list[Path](), list[str]()
+    while waiting:
+        file = waiting.pop()
+        is_shown = reports in file.parents
+        target = part / file.relative_to(reports if is_shown else root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if is_shown and file.suffix == ".html":
+            linked, wrong = _copy_page(root, file, target)
+            pages.append(target)
+            dead += wrong
+            waiting += linked - reached
+            reached |= linked
+        else:
+            others.append(shutil.copyfile(file, target))
+    return pages, others, dead
+
+
+def _copy_page(root: Path, page: Path, target: Path) -> tuple[set[Path], list[str]]:
+    """Copy a page, its way to data turned; return the files that it leads to, and links to nowhere."""
+    text = page.read_text(encoding="utf-8")
+    target.write_text(_UP_TO_DATA.sub(r"\1\2", text), encoding="utf-8")
+    linked = {link: Path(os.path.normpath(page.parent / link)) for link in local_links(text)}
+    there = {path for path in linked.values() if root in path.parents and path.is_file()}
+    wrong = [link for link, path in linked.items() if path not in there]
+    wrong += ["not made yet"] if STANDS_IN in text[:100] else []
+    if (summary := page.with_suffix(".md")).is_file():
+        there.add(summary)
+    return there, [f"{page.relative_to(root)}: {what}" for what in wrong]
 
 
 def local_links(text: str) -> list[str]:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import as_completed
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,13 @@ class RebuildState(Document):
     pooled: str = ""
     page: str = ""
 
+    @property
+    def outcome(self) -> str:
+        """How the session came out, in words."""
+        if self.refused:
+            return "refused"
+        return "NOT as recorded" if self.differs else "rebuilt from its raw files: identical"
+
 
 def run_command(write: bool) -> int | str:
     """Make recorded sessions again; return an exit code, or a text on the changes to the record."""
@@ -73,9 +81,6 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     from benchbook.evidence import sessions
 
     index, made_with = record.read_index(), _digest_code(paths.find_root())
-    # The stage's outputs, which DVC asks for where nothing is recorded, too.
-    for folder in (base_folder(), *_page_folders()):
-        folder.mkdir(parents=True, exist_ok=True)
     _remove_stale(index)
     states = {name: _read_state(name) for name in index.studies}
     newest = map(index.newest, states)
@@ -87,10 +92,8 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     for count, done in enumerate(as_completed(tasks), 1):
         session, state = tasks[done], done.result()
         states[session.where.name] = state
-        outcome = "NOT as recorded" if state.differs else "rebuilt from its raw files: identical"
-        outcome = "refused" if state.refused else outcome
-        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {outcome}")
-    wrong += _pages_of(states, {session.where.name for session in due}, submit, made_with)
+        print(f"record {count} of {len(due)}: {session.where.name} {session.id}: {state.outcome}")
+    wrong += _make_pages(states, {session.where.name for session in due}, submit, made_with)
     for name, state in states.items():
         digest = _digest_session(index.newest(name), made_with)
         state.model_copy(update={"session": digest}).write(_state_file(name))
@@ -98,8 +101,8 @@ def rebuild_sessions(submit: parallel.Submit) -> list[str]:
     kept = f"{len(states) - len(due)} stand as they were made; {away} archives of earlier ones are not here"
     again = f"{len(due)} newest sessions made again from their raw files"
     print(f"{len(states)} recorded studies: {again}, {kept}")
-    wrong += [text for state in states.values() for text in state.refused]
-    return [*wrong, *(text for state in states.values() for text in state.differs)]
+    wrong += chain.from_iterable(state.refused for state in states.values())
+    return [*wrong, *chain.from_iterable(state.differs for state in states.values())]
 
 
 def _stands(session: RecordedSession, state: RebuildState, made_with: CodeDigests) -> bool:
@@ -119,13 +122,38 @@ def rebuild_study(name: str) -> MetaAnalysis | None:
     return meta_analysis.read_pooled(name) if is_there else None
 
 
-def _pages_of(
+def _make_pages(
     states: dict[str, RebuildState], again: set[str], submit: parallel.Submit, made_with: CodeDigests
 ) -> list[str]:
     """Pool the sessions of changed studies, render each page that does not stand; return failures."""
     from benchbook.compare.meta.cross_study import build_rows, sign_reversals
 
-    index, wrong, newest = record.read_index(), list[str](), dict[str, RecordedSession]()
+    newest, wrong = _pool_studies(states, made_with)
+    # What a page says of other studies' sessions is known when all are pooled.
+    rows = build_rows(meta_analysis.read_all())
+
+    def digest_page(name: str) -> str:
+        return _digest_page(newest[name], [*sign_reversals(name, rows)], made_with)
+
+    due = [name for name in newest if name in again or states[name].page != digest_page(name)]
+    due.sort(key=lambda name: (-newest[name].entry.runs, name))
+    tasks = {submit(_render_page, newest[name], states[name]): name for name in due}
+    failed = dict.fromkeys(again - {*newest}, "not rendered: its newest session could not be made again")
+    for done in as_completed(tasks):
+        name = tasks[done]
+        print(f"page of {name}: {done.result() or 'rendered'}")
+        if done.result():
+            failed[name] = done.result()
+        else:
+            states[name] = states[name].model_copy(update={"page": digest_page(name)})
+    return [*wrong, *(f"page of {name}: {why}" for name, why in failed.items())]
+
+
+def _pool_studies(
+    states: dict[str, RebuildState], made_with: CodeDigests
+) -> tuple[dict[str, RecordedSession], list[str]]:
+    """Pool the sessions of changed studies; return the newest of each that has results, and failures."""
+    index, newest, wrong = record.read_index(), dict[str, RecordedSession](), list[str]()
     for name in index.studies:
         where = index.newest(name).where
         digest = files.digest_file(where.archive.with_name(record.INDEX))
@@ -137,30 +165,7 @@ def _pages_of(
             states[name] = states[name].model_copy(update={"pooled": pooled})
         except BenchbookError as error:
             wrong.append(f"{name}: {error}")
-    # What a page says of other studies' sessions is known when all are pooled.
-    rows = build_rows(meta_analysis.read_all())
-    reversals = {name: sign_reversals(name, rows) for name in newest}
-
-    def state_of(name: str) -> str:
-        session, where = newest[name], newest[name].where
-        shown = [where.report, where.summary, *where.run_pages.rglob("*"), where.findings, where.pooled]
-        looks = files.digest_stats(where.clone, [file for file in shown if file.is_file()])
-        entry = session.entry.model_dump(mode="json")
-        return _digest_value([session.id, entry, list(reversals[name]), made_with.pages, looks])
-
-    due = [name for name in newest if name in again or states[name].page != state_of(name)]
-    due.sort(key=lambda name: (-newest[name].entry.runs, name))
-    doubts = {name: [*states[name].refused, *states[name].differs] for name in due}
-    tasks = {submit(_render_page, newest[name], doubts[name]): name for name in due}
-    failed = dict.fromkeys(again - {*newest}, "not rendered: its newest session could not be made again")
-    for done in as_completed(tasks):
-        name = tasks[done]
-        print(f"page of {name}: {done.result() or 'rendered'}")
-        if done.result():
-            failed[name] = done.result()
-        else:
-            states[name] = states[name].model_copy(update={"page": state_of(name)})
-    return [*wrong, *(f"page of {name}: {why}" for name, why in failed.items())]
+    return newest, wrong
 
 
 def base_folder() -> Path:
@@ -212,6 +217,15 @@ def _digest_session(session: RecordedSession, made_with: CodeDigests) -> str:
     return _digest_value([session.id, session.entry.model_dump(mode="json"), made_with.evidence, looks])
 
 
+def _digest_page(session: RecordedSession, reversals: Sequence[object], made_with: CodeDigests) -> str:
+    """Digest of what the page of a newest session is made of, and of its files as they are now."""
+    where = session.where
+    shown = [where.report, where.summary, *where.run_pages.rglob("*"), where.findings, where.pooled]
+    looks = files.digest_stats(where.clone, [file for file in shown if file.is_file()])
+    entry = session.entry.model_dump(mode="json")
+    return _digest_value([session.id, entry, reversals, made_with.pages, looks])
+
+
 def _digest_value(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
@@ -235,15 +249,21 @@ def _page_folders() -> tuple[Path, ...]:
 
 
 def _remove_stale(index: record.Index) -> None:
-    """Remove the outputs of sessions and studies that are recorded no more."""
-    for folder in [path for path in base_folder().iterdir() if path.is_dir()]:
-        entries = index.studies[folder.name].sessions if folder.name in index.studies else {}
-        stale = [path for path in folder.iterdir() if path.is_dir() and path.name not in entries]
-        for path in stale if entries else [folder]:
-            shutil.rmtree(path)
-    for page in [path for folder in _page_folders() for path in folder.iterdir()]:
-        name = page.name.partition(".")[0]
-        if name and name not in index.studies:
+    """Remove the outputs of sessions and studies that are recorded no more; make their folders.
+
+    They are the stage's outputs, which DVC asks for where nothing is recorded, too.
+    """
+    for folder in (base_folder(), *_page_folders()):
+        folder.mkdir(parents=True, exist_ok=True)
+    kept = {session.where.base for session in index.sessions()}
+    kept |= {base.parent for base in kept}
+    for folder in [*base_folder().glob("*/*/"), *base_folder().glob("*/")]:
+        if folder not in kept:
+            shutil.rmtree(folder)
+    # What begins with a dot is no page.
+    names = {"", *index.studies}
+    for page in [*chain.from_iterable(map(Path.iterdir, _page_folders()))]:
+        if page.name.partition(".")[0] not in names:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
@@ -264,12 +284,12 @@ def _rebuild_session(session: RecordedSession) -> RebuildState:
     return RebuildState(refused=refused, differs=[*differs[:_SHOWN], *rest])
 
 
-def _render_page(session: RecordedSession, wrong: Sequence[str]) -> str:
+def _render_page(session: RecordedSession, state: RebuildState) -> str:
     """Render the page of a study from its newest session; return the reason of a failure, if any."""
     from benchbook.commands import record_pages
 
     try:
-        record_pages.render_pages(session.where, session.entry, wrong)
+        record_pages.render_pages(session.where, session.entry, [*state.refused, *state.differs])
     except Exception as error:  # One page that can't be made takes no other away.
         kind = "" if isinstance(error, BenchbookError) else f"{type(error).__name__}: "
         return f"not rendered: {kind}{error}"

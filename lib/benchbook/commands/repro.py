@@ -14,7 +14,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, filterfalse, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from benchbook.sites.processes import procfs, spawn, supervise
 from benchbook.sites.workspace import free_bytes, lab_folder
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
+# A study's page leads to those of its runs, and they to it.
+_BESIDE = {"report": "runs", "runs": "report"}
 LOW_BYTES = 500 << 20
 # What DVC ends with, whatever failed.
 DVC_FAILED = 255
@@ -41,40 +45,85 @@ def run_command(words: list[str]) -> int:
     """Look, run `dvc repro` with these words, look again; return an exit code. `--study NAME` comes first."""
     if HELP & {*words}:
         print("usage: benchbook repro [--study NAME] [words for `dvc repro`, which are these:]\n")
-    study, arguments = (words[1], words[2:]) if words[:1] == ["--study"] else (None, words)
-    root = paths.find_root()
+    root, request = paths.find_root(), ReproRequest.parse(words)
     if wrong := studies.find_unlisted(root):
         raise InputErrors(wrong)
-    if study:
+    if study := request.study:
         load.load_for_measuring(study)
         studies.write_size(study)
         studies.complete_study(study)
         studies.enlist_study(root, study)
-    chosen = [study] if study else list(load.load_params().studies)
+    chosen = request.chosen
     with lock_clone(root):
         if repaired := dvc_lock.repair_lock_file(root):
             print(repaired)
-        wrong = [*resolve_locks(root), *find_tracked(root), *no_stages(root, arguments)]
-        if wrong:
+        if wrong := [*resolve_locks(root), *find_tracked(root), *no_stages(root, request.arguments)]:
             raise InputErrors(wrong)
-        if not (is_asking := ASKING & set(arguments)):
-            print(f"this machine now: {machine.describe_load()}")
-            for line in [line for name in chosen for line in _list_expected(name)]:
-                print(line)
-            for name in chosen:
-                _refuse_early(root, name, arguments)
-        code, is_stopped = _run_repro(root, arguments, study)
+        if not request.is_asking:
+            _examine_machine(root, request)
+        code, is_stopped = run_request(root, request)
         if is_stopped:
             from benchbook.commands import terminal_summary
 
             print(f"\n{terminal_summary.describe_end('stopped', chosen)}", file=sys.stderr)
             return 130
-        missing = [] if is_asking else find_absent(root)
+        missing = [] if request.is_asking else find_absent(root)
     if missing:
         remedy = "free some space, then run `dvc commit -f`: nothing has to be measured again"
         what = f"{', '.join(missing)} in its cache ({cache_space(root)})"
         raise BenchbookError(f"DVC could not keep {what}; {remedy}")
     return code
+
+
+@dataclass(frozen=True)
+class ReproRequest:
+    """Words of `benchbook repro`: the study of `--study`, if any, and those for DVC."""
+
+    study: str | None
+    arguments: list[str]
+
+    @classmethod
+    def parse(cls, words: list[str]) -> ReproRequest:
+        """Request in words; `--study NAME` comes first."""
+        return cls(words[1], words[2:]) if words[:1] == ["--study"] else cls(None, words)
+
+    @cached_property
+    def chosen(self) -> list[str]:
+        """Studies to measure."""
+        return [self.study] if self.study else list(load.load_params().studies)
+
+    @property
+    def is_asking(self) -> bool:
+        """True if DVC is to run no stage, or to keep nothing."""
+        return bool(ASKING & {*self.arguments})
+
+    @property
+    def is_whole(self) -> bool:
+        """True if everything is wanted: words for DVC may name stages, which are then all that is."""
+        return self.study is not None or not any("@" in word for word in self.arguments)
+
+    @property
+    def targets(self) -> list[str]:
+        """Pages of the studies, or those that lead to named ones and back."""
+        if self.is_whole:
+            return [f"{page}@{name}" for name in self.chosen for page in _BESIDE]
+        named = filter(None, map(_PAGE.fullmatch, self.arguments))
+        beside = (f"{_BESIDE[match[1]]}@{match[2]}" for match in named)
+        return [target for target in beside if target not in self.arguments]
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """Targets of each call of DVC."""
+        is_dry = self.is_whole and DRY & {*self.arguments}
+        return [*_dry_targets(self.chosen)] if is_dry else [self.targets]
+
+
+def _examine_machine(root: Path, request: ReproRequest) -> None:
+    """Print what studies will meet on this machine; refuse those that can't be measured now."""
+    print(f"this machine now: {machine.describe_load()}")
+    print("".join(f"{line}\n" for name in request.chosen for line in _list_expected(name)), end="")
+    for name in request.chosen:
+        _refuse_early(root, name, request.arguments)
 
 
 def _list_expected(name: str) -> Iterator[str]:
@@ -116,39 +165,41 @@ def rebuild_pages() -> int:
         return pages.make_pages(with_record=True)
 
 
-def _run_repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for the measured stages, print the answers, then render the pages that they lead to."""
+def run_request(root: Path, request: ReproRequest) -> tuple[int, bool]:
+    """Run DVC for the measured stages, print the answers, then render the pages that they lead to.
+
+    Returns an exit code, and whether a signal stopped it.
+    """
     from benchbook.commands import pages, terminal_summary
 
-    chosen = [study] if study else list(load.load_params().studies)
-    # Words for DVC may name stages, which are then all that is asked for.
-    is_whole = study is not None or not any("@" in word for word in arguments)
-    page_targets = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
-    # A study's page leads to those of its runs, and they to it.
-    named = [match for match in map(_PAGE.fullmatch, arguments) if match]
-    beside = [f"{'runs' if match[1] == 'report' else 'report'}@{match[2]}" for match in named]
-    targets = page_targets if is_whole else [text for text in beside if text not in arguments]
-    for words in _dry_targets(chosen) if is_whole and DRY & set(arguments) else [targets]:
-        code, is_stopped = _run_dvc(root, ["repro", *arguments, *words])
+    for targets in request.calls:
+        code, is_stopped = _run_dvc(root, ["repro", *request.arguments, *targets])
         if code or is_stopped:
+            pages.stand_in(root)
             break
-    if code or is_stopped:
-        pages.stand_in(root)
-    if code and not is_stopped:
-        print(terminal_summary.describe_end(FAILED, chosen), file=sys.stderr)
+    if is_stopped:
+        return code, True
+    if code:
+        print(terminal_summary.describe_end(FAILED, request.chosen), file=sys.stderr)
         return 1 if code == DVC_FAILED else code, False
-    if is_stopped or ASKING & set(arguments):
-        return code, is_stopped
-    for name in chosen:
-        if output := terminal_summary.render_answer(name):
-            page = root / "reports" / "studies" / f"{name}.html"
-            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
-    if not (is_whole or targets):
+    if request.is_asking:
+        return 0, False
+    _print_answers(root, request.chosen)
+    if not (request.is_whole or request.targets):
         return code, False
     # Nobody waits half a minute for an answer that stands.
     print("\nThe pages that it leads to are being made …")
     process_env.drop_passwords()
     return pages.make_pages(with_record=False), False
+
+
+def _print_answers(root: Path, chosen: Sequence[str]) -> None:
+    from benchbook.commands import terminal_summary
+
+    for name in chosen:
+        if output := terminal_summary.render_answer(name):
+            page = root / "reports" / "studies" / f"{name}.html"
+            print("\n".join(["", *output, *([f"Report: {page}"] if page.is_file() else [])]))
 
 
 def _dry_targets(chosen: Sequence[str]) -> Iterator[list[str]]:
@@ -197,18 +248,22 @@ def _read_stages(root: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
 
 def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
     """Name words that are no stage, each with the nearest: DVC says only that, after seconds."""
-    of = {name: items or () for name, _, items in _read_stages(root)}
-    stages = [f"{name}@{item}" for name, items in of.items() for item in items]
-    wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in stages]
-    # Behind an option may stand what it takes.
-    targets = [word for before, word in pairwise(("", *arguments)) if not before.startswith("-")]
-    wrong += [word for word in targets if re.fullmatch(r"\w[\w-]*", word) and word not in of]
-    names, messages = ", ".join(name for name, items in of.items() if items), []
-    for word in wrong:
-        near = did_you_mean(word, [*stages, *of])
+    stages = {name: [f"{name}@{item}" for item in items or ()] for name, _, items in _read_stages(root)}
+    known = [*chain.from_iterable(stages.values()), *stages]
+    names, messages = ", ".join(filter(stages.get, stages)), []
+    for word in filterfalse(known.__contains__, _list_targets(arguments)):
+        near = did_you_mean(word, known)
         remedy = near if near.startswith("did you mean") else f"write one of {names}, @ and a name"
         messages.append(f"{word}: no such stage; {remedy}")
     return messages
+
+
+def _list_targets(arguments: Sequence[str]) -> list[str]:
+    """Words that name stages, those with an @ first; behind an option another one may be what it takes."""
+    words = [word for word in arguments if "@" in word and not word.startswith("-")]
+    pairs = pairwise(("", *arguments))
+    named = (word for before, word in pairs if not before.startswith("-"))
+    return [*words, *filter(re.compile(r"\w[\w-]*").fullmatch, named)]
 
 
 def resolve_locks(root: Path) -> list[str]:
@@ -216,10 +271,7 @@ def resolve_locks(root: Path) -> list[str]:
     file = root / ".dvc" / "tmp" / "rwlock"
     name = file.relative_to(root)
     try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-        # One writer and any number of readers for each path.
-        readers = [item for several in held.get("read", {}).values() for item in several]
-        holders = {int(item["pid"]) for item in (*held.get("write", {}).values(), *readers)}
+        holders = _read_holders(file)
     except FileNotFoundError:
         return []
     except (ValueError, AttributeError, TypeError, KeyError):
@@ -241,6 +293,13 @@ def resolve_locks(root: Path) -> list[str]:
         stop = f"wait until it ends, or stop it with `kill -INT {pid}`"
         remedies.append(f"{held_by}, and {remedy}" if is_reused else f"{runs}; {stop}")
     return remedies
+
+
+def _read_holders(file: Path) -> set[int]:
+    """Processes in a lock file of DVC: one writer and any number of readers for each path."""
+    held = json.loads(file.read_text(encoding="utf-8"))
+    readers = chain.from_iterable(held.get("read", {}).values())
+    return {int(item["pid"]) for item in (*held.get("write", {}).values(), *readers)}
 
 
 def find_tracked(root: Path) -> list[str]:

@@ -82,25 +82,30 @@ def find_stale() -> dict[str, list[str]]:
 def _compare_findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     """Put the findings of each study side by side: as DVC has them for the commit, and as they are."""
     here = {file.parent.name for file in (paths.find_root() / "data").glob("*/findings.json")}
-    lock = keys_of(git.run_git("show", f"{commit}:dvc.lock")) or {}
-    outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
-    then = {Path(out["path"]).parts[1] for out in outs if str(out["path"]).endswith("/findings.json")}
+    then = _list_studies_with_findings(commit)
     if not here | then:
         yield build_table("findings-of-none", [], "findings")
     for study in sorted(here | then):
-        after = paths.study_paths(study).findings
-        before, why = None, "the study had no findings then"
+        before, caption = None, "the study had no findings then"
         if study in then:
-            before, why = _read_earlier(study, commit)
-        now = Findings.read(after) if after.is_file() else None
-        caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
-        if now and study in old:
+            before, caption = _read_earlier(study, commit)
+        now = Findings.read(paths.study_paths(study).findings) if study in here else None
+        if now is None:
+            caption = caption or "Nothing is there now: `dvc pull` or `make repro` brings it."
+        elif study in old:
             caption += (
                 f" Now is stale: what {number_format.join_words(old[study])} read has changed since; "
                 f"`make repro STUDY={study}` brings the numbers of these files."
             )
         inputs = {"study": study, "told": caption, "contrast": name_contrast, "describe_row": describe_row}
         yield build_table("then-and-now", list(side_by_side(before, now)), f"findings-{study}", **inputs)
+
+
+def _list_studies_with_findings(commit: str) -> set[str]:
+    """Studies of which DVC had findings at a commit."""
+    lock = keys_of(git.run_git("show", f"{commit}:dvc.lock")) or {}
+    outs = (out["path"] for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", []))
+    return {Path(out).parts[1] for out in outs if str(out).endswith("/findings.json")}
 
 
 def _read_earlier(study: str, commit: str) -> tuple[Findings | None, str]:

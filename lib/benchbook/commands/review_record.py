@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from benchbook.compare.meta import meta_analysis, recorded_sessions
@@ -95,7 +96,13 @@ def _describe_change(old: PooledEffect | None, again: PooledEffect | None, new: 
     if old.effect is not None and new.effect is not None and old.effect != new.effect:
         points = number_format.format_percent(new.effect - old.effect)
         words.append(f"by {points.replace(' %', '')} points")
-    by_code = again is not None and (again.label, again.effect) != (old.label, old.effect)
-    by_sessions = again is None or (again.label, again.effect) != (new.label, new.effect)
-    causes = [cause for cause, is_so in (("code", by_code), ("sessions", by_sessions)) if is_so]
+    causes = _list_causes(old, again, new)
     return f"{', '.join(words) or 'numbers moved'} ({' and '.join(causes)})" if causes else "the same"
+
+
+def _list_causes(old: PooledEffect, again: PooledEffect | None, new: PooledEffect) -> list[str]:
+    """What changed an effect: code, from what it was to the same sessions made again; then more sessions."""
+    if again is None:
+        return ["sessions"]
+    steps = pairwise((effect.label, effect.effect) for effect in (old, again, new))
+    return [cause for cause, (was, now) in zip(("code", "sessions"), steps, strict=True) if was != now]

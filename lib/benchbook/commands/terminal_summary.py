@@ -141,6 +141,6 @@ def describe_end(how: str, studies: Sequence[str]) -> str:
         for name, (kept, planned) in unfinished.items()
     )
     if not kept_runs:
-        whole = [name for name, (kept, planned) in counts.items() if planned and kept == planned]
+        whole = [name for name, (_, planned) in counts.items() if planned]
         kept_runs = f"all runs of {', '.join(whole)} are kept" if whole else "nothing was measured yet"
     return f"{how}; {kept_runs}; the same command goes on"
