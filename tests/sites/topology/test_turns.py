@@ -72,10 +72,21 @@ class Group:
         return subprocess.Popen(argv)
 
     def take_turns(self, a: str, b: str, **how: Any) -> int:
-        """Take all turns of two programs with the machine alone, and return the clock's exit code."""
+        """Take all turns of two programs with the machine alone, and return the clock's exit code.
+
+        Both end before other tests are let in, for which this one may wait for minutes.
+        """
         with rooms.alone():
             self.start(a=a, b=b)
-            return self.clock(**how).wait(60)
+            code = self.clock(**how).wait(60)
+            assert self.nobody_is_stopped()
+            self.end()
+            return code
+
+    def end(self) -> None:
+        for one in self.burners.values():
+            one.kill()
+            one.wait()
 
     def told(self) -> dict[str, Any]:
         return json.loads(self.result.read_text())
@@ -92,9 +103,7 @@ class Group:
 def group(tmp_path: Path) -> Iterator[Group]:
     made = Group(tmp_path)
     yield made
-    for one in made.burners.values():
-        one.kill()
-        one.wait()
+    made.end()
 
 
 @pytest.mark.alone
@@ -117,7 +126,6 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
         assert costs["threads"] == 1
     # The looks are no part of a turn; all of them together take less than 1 % of the time.
     assert told["reading_s"] < 0.01 * (told["window"][1] - told["window"][0])
-    assert group.nobody_is_stopped()
 
 
 def test_who_has_started_leaves_the_cores_to_those_that_have_not(group: Group):
@@ -159,7 +167,6 @@ def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group
         assert 0.0 < told["longest_stop_s"][name] < clock.STILL_S + 0.2
         # On a machine without a free core it may go on before the last of them had one.
         assert told["longest_outside_s"][name] < 0.005 or max(told["longest_stop_s"].values()) > clock.STILL_S
-    assert group.nobody_is_stopped()
 
 
 PARENT = """import subprocess, sys
