@@ -1,5 +1,6 @@
 """What a session keeps of a server from look to look, and which of it counts as a stranger's."""
 
+import contextlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +50,7 @@ def test_the_time_of_a_reading_is_that_of_its_uptime_however_long_the_books_were
         return {}, {}, now[0] - 90.0
 
     monkeypatch.setattr(statement_counters, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    words = SimpleNamespace(counters=read)
+    words = SimpleNamespace(counters=read, limit_waits=lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(statement_counters.dialect, "get_dialect", lambda connection: words)
     connection = keeping()
     statement_counters.read_counters(connection)
