@@ -30,8 +30,8 @@ def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:
     programs = {"pgbouncer": BOUNCER} if BOUNCER else None
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
     # Long enough that the monitor of each host has seen its parts also on a busy machine.
-    plan = {**SHORT, "run_s": 4}
-    return sites.open_site(study(plan=plan, threads=(1,), **asked), rack.folder / "home" / "others")
+    asked |= {"plan": {**SHORT, "run_s": 4}, "threads": (1,), "workloads": {"oltp_read_write": {"rate": 20}}}
+    return sites.open_site(study(**asked), rack.folder / "home" / "others")
 
 
 @pytest.fixture
