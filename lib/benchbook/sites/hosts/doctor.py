@@ -51,11 +51,8 @@ def of_inventory(name: str, studies: Sequence[StudySpec] = ()) -> list[Ability]:
     wanted = {"client": roles.TOOLS["client"]} if is_outside else roles.list_programs(studies)
     with ThreadPoolExecutor(max_workers=16) as pool:
         requests = list(pool.map(_inspect_target, targets.values()))
-    return [
-        ability
-        for target, result in zip(targets.values(), requests, strict=True)
-        for ability in _judge_target(target, result, wanted)
-    ]
+    pairs = zip(targets.values(), requests, strict=True)
+    return [ability for pair in pairs for ability in _judge_target(*pair, wanted)]
 
 
 def _find_outside(study: StudySpec) -> str | None:

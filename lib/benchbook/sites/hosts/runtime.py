@@ -18,7 +18,6 @@ from benchbook.core.study.study_arm import Kernel
 from benchbook.core.util.errors import SiteError
 from benchbook.sites import load
 from benchbook.sites.agent import kernel
-from benchbook.sites.agent.facts import HostSnapshot
 from benchbook.sites.hosts import agent_zipapp, clean
 from benchbook.sites.hosts.cluster import TiupCluster
 from benchbook.sites.hosts.host import AccessRefused, Host, Unreachable
@@ -45,7 +44,8 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
         super().__init__(study, lab, chains)
         self.targets = targets
         self._hosts: dict[str, Host] = {}
-        self._looks: dict[str, HostSnapshot] = {}
+        self.look = functools.cache(lambda name: self.host(name).look_again())
+        """Facts of a host by its name, from the first request to it."""
         self.kernel: dict[str, dict[str, int]] = {}
         """By host the kernel settings that were made there, as it has them."""
         self.errors_ms: list[float] = []
@@ -68,12 +68,6 @@ class HostsRuntime(ArmRuntime[HostPlacement]):
                 if component.machine.host == name:
                     component.child = None
         return host
-
-    def look(self, name: str) -> HostSnapshot:
-        """Facts of a host from the first request to it."""
-        if name not in self._looks:
-            self._looks[name] = self.host(name).look_again()
-        return self._looks[name]
 
     def machine(self, name: str) -> OnHost:
         return OnHost(self.host(name), self.look(name), self.lab)

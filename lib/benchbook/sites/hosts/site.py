@@ -103,6 +103,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
         hosts = {role: {"name": roles[role], **look.facts, "python": None} for role, look in looks.items()}
         server, entry = looks["server"].facts, placement.list_endpoints(chain)[0]
         cluster = facts["engine"].pop("cluster", None)
+        parts = chain.by_role.items()
         moments = {role: look.moment for role, look in looks.items()}
         for role, moment in moments.items():
             # The lead of the host's wall clock over ours.
@@ -113,10 +114,7 @@ class HostsSite(ArrangedSite[HostPlacement]):
             "site": {"kind": "ssh", "port": site.port, "inventory": site.inventory},
             **({"encryption": site.tls} if site.tls != "off" else {}),
             **({"cluster": cluster} if cluster else {}),
-            "cpu": {
-                role: {"cores": list(part.cpus) if part.cpus else None}
-                for role, part in chain.by_role.items()
-            },
+            "cpu": {role: {"cores": list(part.cpus) if part.cpus else None} for role, part in parts},
             "kernel": self.runtime.kernel.get(chain.server.where.host) or None,
             "machine": {name: server[name] for name in TOLD}
             | {"sysbench": looks["client"].facts["sysbench"]},

@@ -1,5 +1,6 @@
 """One cluster through its API: apply, look, wait, run a command in a pod."""
 
+import functools
 import json
 import os
 import time
@@ -59,27 +60,27 @@ class KubernetesCluster:
 
     def __init__(self, context: str | None = None, file: Path | None = None) -> None:
         self.file, self.context = file or find_kubeconfig(), context
-        self._client: client.ApiClient | None = None
-        self._dynamic: DynamicClient | None = None
 
-    @property
+    @functools.cached_property
     def api(self) -> client.ApiClient:
         """The client of the API; SiteError if there is no such file or context."""
-        if self._client is None:
-            settings = client.Configuration()
-            try:
-                config.load_kube_config(str(self.file), self.context, settings, persist_config=False)
-            except (config.ConfigException, OSError) as error:
-                raise SiteError(
-                    f"{self.file}: no cluster is named there: {error}; set BENCHBOOK_KUBECONFIG to a "
-                    "kubeconfig, and site.kubernetes.context to one of its contexts"
-                ) from None
-            settings.retries = urllib3.Retry(total=2, backoff_factor=0.2)
-            if not settings.verify_ssl:
-                # The kubeconfig says so, and its owner knows.
-                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-            self._client = client.ApiClient(settings)
-        return self._client
+        settings = client.Configuration()
+        try:
+            config.load_kube_config(str(self.file), self.context, settings, persist_config=False)
+        except (config.ConfigException, OSError) as error:
+            raise SiteError(
+                f"{self.file}: no cluster is named there: {error}; set BENCHBOOK_KUBECONFIG to a "
+                "kubeconfig, and site.kubernetes.context to one of its contexts"
+            ) from None
+        settings.retries = urllib3.Retry(total=2, backoff_factor=0.2)
+        if not settings.verify_ssl:
+            # The kubeconfig says so, and its owner knows.
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        return client.ApiClient(settings)
+
+    @functools.cached_property
+    def _dynamic(self) -> DynamicClient:
+        return DynamicClient(self.api)
 
     @property
     def host(self) -> str:
@@ -108,8 +109,6 @@ class KubernetesCluster:
         meta, kind = manifest["metadata"], f"{manifest['apiVersion']} {manifest['kind']}"
         what = f"{manifest['kind']} {meta['name']}"
         try:
-            if self._dynamic is None:
-                self._dynamic = DynamicClient(self.api)
             resource = self._dynamic.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
             how: dict[str, Any] = {"name": meta["name"], "namespace": meta.get("namespace")}
             how |= {"field_manager": MANAGER, "force_conflicts": True}

@@ -5,7 +5,6 @@ from typing import Any
 
 from benchbook.core.artifacts.applied_config import digest_text
 from benchbook.core.study import descriptors
-from benchbook.core.study.study_kubernetes import Gke
 from benchbook.core.util.errors import SiteError, require_value
 from benchbook.sites.agent.facts import VERSION, find_first_group
 from benchbook.sites.kube import wait
@@ -113,7 +112,10 @@ def describe_proxy(arms: KubernetesRuntime, chain: Chain) -> dict[str, Any] | No
 
 def _check_kernel(arms: KubernetesRuntime, server: Any, network: str) -> dict[str, Any]:
     """Kernel settings and open files of the server's pod; SiteError if others were asked for."""
-    wanted = _list_wanted(arms.space.here.gke)
+    gke = arms.space.here.gke
+    wanted = dict(gke.sysctls) if gke is not None else {}
+    if gke is not None and gke.open_files is not None:
+        wanted["open_files"] = gke.open_files
     kernel: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *wanted} - {"open_files"}):
         text = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
@@ -129,13 +131,6 @@ def _check_kernel(arms: KubernetesRuntime, server: Any, network: str) -> dict[st
                 "run `benchbook cluster STUDY up` again, and `make down` so that pods start again"
             )
     return kernel
-
-
-def _list_wanted(gke: Gke | None) -> dict[str, int]:
-    """Kernel settings, and open files, that a study asks of the nodes of a cluster that we make."""
-    if gke is None:
-        return {}
-    return gke.sysctls | ({"open_files": gke.open_files} if gke.open_files is not None else {})
 
 
 def _inspect_client(

@@ -33,7 +33,8 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         super().__init__(space.study, space.lab, chains)
         self.space, self.outside = space, outside
         self._pods: dict[str, Any] = {}
-        self._nodes: dict[str, dict[str, Any]] = {}
+        self.node = functools.cache(functools.partial(facts.describe_node, space.cluster))
+        """Facts of a node by its name, asked once."""
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Reasons against an arm in the cluster; those against any cluster come without asking it."""
@@ -225,12 +226,6 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
             if part == "server" and self.get(chain.server).has_children:
                 families[host.name] = [pid]
         return RemoteWatch(roles, pids, clients, path, hops, families)
-
-    def node(self, name: str) -> dict[str, Any]:
-        """Facts of a node, asked once."""
-        if name not in self._nodes:
-            self._nodes[name] = facts.describe_node(self.space.cluster, name)
-        return self._nodes[name]
 
     def _service(self, name: str, addresses: list[str]) -> str:
         """A Service's address, once it has one and leads to our server and to nothing else."""

@@ -13,6 +13,7 @@ written down in the lab before it is touched (`agent.kernel`), so that the next 
 back, whatever ended us.
 """
 
+import functools
 import ipaddress
 import json
 import os
@@ -67,16 +68,15 @@ class LabNetwork:
     def __init__(self, token: str) -> None:
         self.id = lab_id(token)
         self.bridge = f"bb-{self.id}"
-        self._subnet: ipaddress.IPv4Network | None = None
 
     @property
     def gateway(self) -> str:
         """This machine's address on the bridge: source of every packet to pods and services."""
-        return str(self._made()[1])
+        return str(self._subnet[1])
 
     def pod(self, number: int) -> tuple[Path, str]:
         """Make namespace `number` (1 to 150), or find it made; return its file and its address."""
-        subnet, name, cable = self._made(), f"{self.bridge}-{number}", f"bv-{self.id}-{number}"
+        subnet, name, cable = self._subnet, f"{self.bridge}-{number}", f"bv-{self.id}-{number}"
         path, address = NAMESPACES / name, self.address(number)
         if not path.exists():
             run_tool("ip", "netns", "add", name)
@@ -89,10 +89,10 @@ class LabNetwork:
 
     def address(self, number: int) -> str:
         """Address that namespace `number` has or would have."""
-        return str(self._made()[1 + number])
+        return str(self._subnet[1 + number])
 
     def virtual(self, number: int) -> str:
-        return str(self._made()[VIRTUAL + number])
+        return str(self._subnet[VIRTUAL + number])
 
     def service(self, name: str, number: int, port: int, address: str, server_port: int) -> None:
         """Make the rules that lead a virtual address to a server, unless they are there."""
@@ -127,15 +127,15 @@ class LabNetwork:
         run_tool("tc", "qdisc", "replace", "dev", f"bv-{self.id}-{number}", *added)
         run_tool("tc", "-n", f"{self.bridge}-{number}", "qdisc", "replace", "dev", "eth0", *added)
 
-    def _made(self) -> ipaddress.IPv4Network:
-        if self._subnet is None:
-            remove_objects(self.id)
-            self._subnet = find_subnet(int(self.id, 16))
-            gateway = f"{self._subnet[1]}/{self._subnet.prefixlen}"
-            run_tool("ip", "link", "add", self.bridge, "type", "bridge")
-            run_tool("ip", "address", "add", gateway, "dev", self.bridge)
-            run_tool("ip", "link", "set", self.bridge, "up")
-        return self._subnet
+    @functools.cached_property
+    def _subnet(self) -> ipaddress.IPv4Network:
+        """Subnet of the bridge, which is made with it."""
+        remove_objects(self.id)
+        subnet = find_subnet(int(self.id, 16))
+        run_tool("ip", "link", "add", self.bridge, "type", "bridge")
+        run_tool("ip", "address", "add", f"{subnet[1]}/{subnet.prefixlen}", "dev", self.bridge)
+        run_tool("ip", "link", "set", self.bridge, "up")
+        return subnet
 
 
 def find_subnet(seed: int) -> ipaddress.IPv4Network:

@@ -104,17 +104,13 @@ class LocalRuntime(ArmRuntime[LabPlacement]):
             group.must_hold(self.get(part).child.pid)
         for part in chain.servers if chain.server.where.is_pod else ():
             name = f"{part.name}_namespace" if part in chain.others else "namespace"
-            identity[name] = self._read_namespace(part)
+            child, path = self.get(part).child, self.network.pod(part.rank + 1)[0]
+            its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
+            if its != f"net:[{path.stat().st_ino}]":
+                where = f"the server is in namespace {its or 'none'}, not in {path}"
+                raise SiteError(f"{where}; call site.up(arm) again")
+            identity[name] = its
         return identity
-
-    def _read_namespace(self, server: Part) -> str:
-        """Network namespace of a server's process; SiteError if it is another than the part's."""
-        child, path = self.get(server).child, self.network.pod(server.rank + 1)[0]
-        its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
-        if its != f"net:[{path.stat().st_ino}]":
-            where = f"the server is in namespace {its or 'none'}, not in {path}"
-            raise SiteError(f"{where}; call site.up(arm) again")
-        return its
 
     def hops(self, chain: Chain) -> list[Hop]:
         """Places that count the bytes of server and proxy, hops between as one; over a socket none."""

@@ -61,7 +61,10 @@ def tear_down(lab_root: Path, purge: bool = False) -> Report:
         _end_owner(owner, report)
     tokens = set(filter(None, map(_read_token, labs)))
     for child in find_processes(lab_root, tokens):
-        _stop_process(child, report)
+        name = f"pid {child.pid} ({procfs.read_command(child.pid)})"
+        with contextlib.suppress(SiteError):
+            process.stop_child(child, grace_s=SERVER_S)
+            report.stopped.append(name)
     left = (*owners_at_work(lab_root), *map(_describe_process, find_processes(lab_root, tokens)))
     report.left = list(dict.fromkeys(left))
     for kind, folder in itertools.product(sites.rooms("clean"), labs):
@@ -141,13 +144,6 @@ def _end_owner(owner: process.Child, report: Report) -> None:
                 report.stopped.append(name)
     finally:
         os.close(handle)
-
-
-def _stop_process(child: process.Child, report: Report) -> None:
-    name = f"pid {child.pid} ({procfs.read_command(child.pid)})"
-    with contextlib.suppress(SiteError):
-        process.stop_child(child, grace_s=SERVER_S)
-        report.stopped.append(name)
 
 
 def _describe_process(child: process.Child) -> str:
