@@ -68,11 +68,17 @@ def execute_together(
     before = _record_before(group)
     entered = time.monotonic()
     with ExitStack() as stack:
-        _arrange_beside(group, stack)
+        of_arms: dict[str, dict[str, Any]] = {}
+        for run in group:
+            # The baseline and its twin are one arm, which has what it has beside it once.
+            if run.context.arm not in of_arms:
+                of_arms[run.context.arm] = stack.enter_context(run.context.site.during(run.context.arm))
+            run.arrangement = of_arms[run.context.arm]
+            _note_sessions(run, "sessions_before")
         turned = _run_clients(group)
         for run in group:
-            if "load" in run.arrangement and not run.is_late:
-                run.arrangement["load"]["sessions_after"] = _count_sessions(run.context.connections[0])
+            if not run.is_late:
+                _note_sessions(run, "sessions_after")
     beside_s = time.monotonic() - entered
     for run in group:
         run.evidence |= _collect_evidence(run, beside_s)
@@ -139,18 +145,6 @@ def _record_before(group: Sequence[RunInProgress]) -> dict[Connection, statement
             if key not in before:
                 before[key] = statement_counters.record_before(key, run.tables, rows.get(key))
     return before
-
-
-def _arrange_beside(group: Sequence[RunInProgress], stack: ExitStack) -> None:
-    """Start what the arms of a group have beside their runs; it ends with the stack."""
-    of_arms: dict[str, dict[str, Any]] = {}
-    for run in group:
-        # The baseline and its twin are one arm, which has what it has beside it once.
-        if run.context.arm not in of_arms:
-            of_arms[run.context.arm] = stack.enter_context(run.context.site.during(run.context.arm))
-        run.arrangement = of_arms[run.context.arm]
-        if "load" in run.arrangement:
-            run.arrangement["load"]["sessions_before"] = _count_sessions(run.context.connections[0])
 
 
 def _run_clients(group: Sequence[RunInProgress]) -> dict[str, Any] | None:
@@ -304,14 +298,13 @@ def _record_after(
     return [*map(statement_counters.merge_records, of_runs)]
 
 
-def _count_sessions(connection: Connection) -> int | None:
-    """Number of sessions at the server; None if it no longer answers."""
-    words = dialect.get_dialect(connection)
-    try:
-        with words.limit_waits(connection, statement_counters.ANSWER_S):
-            return words.connected(connection)
-    except SQLAlchemyError:
-        return None
+def _note_sessions(run: RunInProgress, key: str) -> None:
+    """Note beside a run's load the number of sessions at its server; None if that no longer answers."""
+    if "load" in run.arrangement:
+        connection = run.context.connections[0]
+        words, run.arrangement["load"][key] = dialect.get_dialect(connection), None
+        with suppress(SQLAlchemyError), words.limit_waits(connection, statement_counters.ANSWER_S):
+            run.arrangement["load"][key] = words.connected(connection)
 
 
 def _format_utc(seconds: float) -> str:

@@ -36,17 +36,6 @@ class ControlGroup(NamedTuple):
         except (OSError, ValueError):
             return ""
 
-    @property
-    def is_ours(self) -> bool:
-        """True for a group that we make for an arm, and each part of one."""
-        return OURS.fullmatch(self.path) is not None
-
-    @property
-    def has_our_quota(self) -> bool:
-        """True for a part's group, whose quota is the study's."""
-        match = OURS.fullmatch(self.path)
-        return match is not None and match[1] is not None
-
 
 def list_groups(pid: int) -> list[ControlGroup]:
     """Groups of a process by all controllers, each with those above it; none if it is gone."""
@@ -92,10 +81,11 @@ def describe_limits(pid: int) -> list[str]:
 
 
 def _iter_limits(group: ControlGroup) -> Iterator[str]:
-    if (quota := _read_quota(group)) is not None and not group.has_our_quota:
+    ours = OURS.fullmatch(group.path)
+    if (quota := _read_quota(group)) is not None and not (ours and ours[1]):
         yield f"a CPU quota of {quota:g} cores"
     for name, usual in USUAL_WEIGHTS.items():
-        if (weight := group.read(name)) not in ("", str(usual)) and not group.is_ours:
+        if (weight := group.read(name)) not in ("", str(usual)) and not ours:
             yield f"a CPU weight of {weight} ({usual} is usual)"
     for name in BYTES:
         if (most := group.read(name)).isdigit() and int(most) < UNLIMITED:
@@ -133,7 +123,8 @@ def held_back(pids: Iterable[int]) -> dict[str, Throttling]:
         seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
         memory = counts.get("high", 0) + counts.get("max", 0) + int(group.read("memory.failcnt") or 0)
         was = throttlings.get(group.path, Throttling(0, 0.0, 0))
-        periods = 0 if group.has_our_quota else counts.get("nr_throttled", 0)
+        ours = OURS.fullmatch(group.path)
+        periods = 0 if ours and ours[1] else counts.get("nr_throttled", 0)
         seconds = was.seconds + (seconds if periods else 0.0)
         throttlings[group.path] = Throttling(was.periods + periods, seconds, was.memory + memory)
     return throttlings
