@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +65,19 @@ def plant() -> None:
             setattr(module, name, wrapped(getattr(module, name)))
 
 
-def main(root: Path, names: list[str]) -> None:
-    """Print what differs of each study, as JSON."""
-    if os.environ.get("BENCHBOOK_OFF"):
-        plant()
+def remake(root: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Make the newest session of studies again below a folder; return what differs of each."""
     from benchbook.core.artifacts import record
     from benchbook.evidence import sessions
 
-    found = {}
+    differences = {}
     for name in names:
         refused, differs = sessions.from_raw(record.read_index().newest(name), root / name)
-        found[name] = [*refused, *differs]
-    print(json.dumps(found))
+        differences[name] = [*refused, *differs]
+    return differences
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    if os.environ.get("BENCHBOOK_OFF"):
+        plant()
+    print(json.dumps(remake(Path(sys.argv[1]), sys.argv[2:])))

@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
 from bs4 import BeautifulSoup
 
 from benchbook.commands import findings_summary
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis
+from benchbook.core.published.audit import Audit
 from benchbook.show import claims_page, home_page, story
 from benchbook.show.claim_status import ClaimStatus
 from benchbook.show.markup import make_slug
@@ -15,18 +18,25 @@ from tests import sources
 FILE = Path(__file__).parents[2] / "reports" / findings_summary.FILE
 
 
-def test_the_file_in_git_follows_from_the_record_and_the_published_tables():
+@pytest.fixture(scope="module")
+def made() -> tuple[list[Audit], list[MetaAnalysis], str]:
+    """The audits, the recorded studies, and the summary of both."""
     audits = [audit for _, audit in sorted(sources.audits().items())]
-    text = findings_summary.render_summary(audits, findings_summary.pooled_studies())
+    studies = findings_summary.pooled_studies()
+    return audits, studies, findings_summary.render_summary(audits, studies)
+
+
+def test_the_file_in_git_follows_from_the_record_and_the_published_tables(made):
+    _, _, text = made
     assert FILE.read_text(encoding="utf-8") == text, "`make pages` writes it anew"
 
 
-def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summary():
-    audits = [audit for _, audit in sorted(sources.audits().items())]
-    pooled = {study.study: study for study in findings_summary.pooled_studies()}
+def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summary(made):
+    audits, studies, text = made
+    pooled = {study.study: study for study in studies}
     status = ClaimStatus(audits, findings_summary.recorded_studies(), {}, pooled=pooled)
     page = BeautifulSoup(claims_page.render_claims(status).text, "html.parser")
-    summary = findings_summary.render_summary(audits, [*pooled.values()]).replace("\\", "")
+    summary = text.replace("\\", "")
     in_story = {row[0]: row for row in story.tabulate_measured(status).rows}
     questions = {row.question: row for group in home_page.group_questions(status, {}) for row in group.rows}
     checked = {"claims page": 0, "story": 0, "home page": 0}

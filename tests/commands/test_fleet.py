@@ -167,7 +167,8 @@ def test_a_study_of_another_kind_of_site_is_refused_before_it_is_sent(tmp_path: 
 
 def test_the_commit_that_is_sent_is_whole_for_git_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{paths.find_root()}", str(clone)], check=True)
+    shared = ("git", "clone", "-q", "--shared", "--no-checkout")
+    subprocess.run([*shared, str(paths.find_root()), str(clone)], check=True)
     monkeypatch.setattr(fleet.paths, "find_root", lambda: clone)
     packed = fleet.pack_clone(tmp_path / "tree.tar.gz")
     assert packed.stat().st_size < 4_000_000

@@ -1,21 +1,26 @@
 """DVC as `make repro` runs it: stages, warnings and errors are seen, hints on git and remotes aren't."""
 
 import subprocess
-import sys
 from pathlib import Path
 
+from tests import forked
+
 STAGES = "stages:\n  works: {cmd: echo made > out, outs: [out]}\n  fails: {cmd: exit 3}\n"
+PROGRAM = """
+import dvc.repo, dvc.repo.reproduce, dvc.stage.run
+from benchbook.commands import quiet_dvc
+
+def call(*words):
+    return quiet_dvc.run_dvc(words)
+"""
 
 
 def test_hints_are_dropped_and_errors_stay(tmp_path: Path):
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    run("git", "init", "-q")
-    run(sys.executable, "-m", "dvc", "init", "-q")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / "dvc.yaml").write_text(STAGES, encoding="utf-8")
-    dvc = (sys.executable, "-m", "benchbook.commands.quiet_dvc", "repro")
-    works, fails = run(*dvc, "works"), run(*dvc, "fails")
-    assert works.returncode == 0 and "Running stage 'works'" in works.stdout
-    assert "git add" not in works.stdout and "dvc push" not in works.stdout
-    assert fails.returncode == 255 and "failed to reproduce 'fails'" in fails.stderr
+    with forked.calls(PROGRAM, cwd=tmp_path) as call:
+        assert call("init", "-q")[:2] == (0, 0)
+        (_, works, printed), (_, fails, errors) = call("repro", "works"), call("repro", "fails")
+    assert works == 0 and "Running stage 'works'" in printed
+    assert "git add" not in printed and "dvc push" not in printed
+    assert fails == 255 and "failed to reproduce 'fails'" in errors
