@@ -97,15 +97,14 @@ def test_what_would_be_done_for_a_new_study_is_said_by_a_real_dvc(open_folder: P
     code.mkdir(parents=True)
     (code / "tiny.json").write_text("{}")
     stages = [f"{stage}@other" for stage in (*paths.STAGES, "runs")]
-    ask = ("repro", "--study", "other", "--dry")
-    with there.fork(clones.BENCHBOOK) as benchbook:
-        exit_code, said = benchbook(*ask)
-        assert (exit_code, re.findall(r"Running stage '(.+)'", said)) == (0, ["code", *stages]), said
-        # As it is after a provision alone.
-        (code / "other.json").write_text("{}")
-        (there.path / "data" / "other").mkdir()
-        (there.path / "data" / "other" / "facts.json").write_text("{}")
-        exit_code, said = benchbook(*ask)
+    ask = ("benchbook", "repro", "--study", "other", "--dry")
+    exit_code, said = there.run(*ask)
+    assert (exit_code, re.findall(r"Running stage '(.+)'", said)) == (0, ["code", *stages]), said
+    # As it is after a provision alone.
+    (code / "other.json").write_text("{}")
+    (there.path / "data" / "other").mkdir()
+    (there.path / "data" / "other" / "facts.json").write_text("{}")
+    exit_code, said = there.run(*ask)
     assert (exit_code, re.findall(r"Running stage '(.+)'", said)[-len(stages) :]) == (0, stages), said
 
 

@@ -170,27 +170,33 @@ def run_request(root: Path, request: ReproRequest) -> tuple[int, bool]:
 
     Returns an exit code, and whether a signal stopped it.
     """
-    from benchbook.commands import pages, terminal_summary
-
     for targets in request.calls:
         code, is_stopped = _run_dvc(root, ["repro", *request.arguments, *targets])
         if code or is_stopped:
-            pages.stand_in(root)
-            break
-    if is_stopped:
-        return code, True
-    if code:
-        print(terminal_summary.describe_end(FAILED, request.chosen), file=sys.stderr)
-        return 1 if code == DVC_FAILED else code, False
+            return _end_early(root, request.chosen, code, is_stopped), is_stopped
     if request.is_asking:
         return 0, False
+    # It brings pandas along, which nobody needs while stages run.
+    from benchbook.commands import pages
+
     _print_answers(root, request.chosen)
     if not (request.is_whole or request.targets):
-        return code, False
+        return 0, False
     # Nobody waits half a minute for an answer that stands.
     print("\nThe pages that it leads to are being made …")
     process_env.drop_passwords()
     return pages.make_pages(with_record=False), False
+
+
+def _end_early(root: Path, chosen: Sequence[str], code: int, is_stopped: bool) -> int:
+    """Let no link of the pages that are there be dead; say after a failure what is kept. An exit code."""
+    from benchbook.commands import pages, terminal_summary
+
+    pages.stand_in(root)
+    if is_stopped:
+        return code
+    print(terminal_summary.describe_end(FAILED, chosen), file=sys.stderr)
+    return 1 if code == DVC_FAILED else code
 
 
 def _print_answers(root: Path, chosen: Sequence[str]) -> None:
