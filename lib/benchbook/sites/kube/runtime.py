@@ -21,6 +21,7 @@ from benchbook.sites.kube.placement import Chain, KubernetesPlacement, Part, pod
 from benchbook.sites.kube.server import PodServer
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.topology import background_load
+from benchbook.sites.topology.parts import number_role
 from benchbook.sites.topology.runtime import ArmRuntime
 
 
@@ -205,11 +206,10 @@ class KubernetesRuntime(ArmRuntime[KubernetesPlacement]):
         pids: dict[str, dict[str, list[int]]] = {}
         families: dict[str, list[int]] = {}
         hops: dict[str, list[dict[str, Any]]] = {}
-        ports = {pod_of(part): part.port for part in (*chain.servers, chain.proxy) if part is not None}
+        ports = {pod_of(part): part.port for part in placement.in_pods(chain)}
 
         def add(part: str, host: Host) -> None:
-            rank = 1 + sum(role.partition("-")[0] == part for role in roles)
-            roles[part if rank == 1 else f"{part}-{rank}"] = host
+            roles[number_role(part, sum(role.partition("-")[0] == part for role in roles))] = host
 
         for remote_client in clients:
             add("client", remote_client.host)
