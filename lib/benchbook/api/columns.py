@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import pandas as pd
@@ -84,7 +85,7 @@ class TerminalTable(pd.DataFrame):
         for name in FRACTIONS & set(shown.columns):
             shown[name] = [format_percent(item) if pd.notna(item) else "" for item in shown[name]]
         head, shown = _split_shared(shown)
-        left_out: list[str] = []
+        shown, left_out = _split_too_many(shown, width)
         while (text := _fit_columns(shown, width)) is None and len(shown.columns) > 1:
             left_out.insert(0, str(shown.columns[-1]))
             shown = shown.iloc[:, :-1]
@@ -101,6 +102,14 @@ def _split_shared(shown: pd.DataFrame) -> tuple[str, pd.DataFrame]:
         return "", shown
     constants = [f"{name} {item}" for name in same if pd.notna(item := shown[name].iloc[0]) and item != ""]
     return "every row: " + ", ".join(constants) if constants else "", shown.drop(columns=same)
+
+
+def _split_too_many(shown: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
+    """Take out the columns that do not fit for their names alone, which saves writing tables of them."""
+    names = [str(name) for name in shown.columns]
+    ends = accumulate(len(name) + 1 for name in names)
+    fitting = max(1, sum(end <= width + 1 for end in ends))
+    return shown.iloc[:, :fitting], names[fitting:]
 
 
 def _fit_columns(shown: pd.DataFrame, width: int) -> str | None:
