@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from functools import partial
 from html import escape
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,10 +34,14 @@ RUN = r"b01-oltp_read_write-t0004-direct-[0-9a-f]{10}"
 def test_importing_takes_no_time_and_loads_nothing():
     code = "import sys, time; t = time.process_time(); import benchbook; print(time.process_time() - t);"
     code += "print(sorted({'pandas', 'numpy', 'pydantic', 'matplotlib'} & set(sys.modules)))"
-    run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, loaded = zip(*(run().stdout.splitlines() for _ in range(3)), strict=True)
-    assert min(map(float, seconds)) < 0.1
-    assert set(loaded) == {"[]"}
+    # What else this machine does may take the time of one attempt, not of three.
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seconds, loaded = done.stdout.splitlines()
+        assert loaded == "[]"
+        if float(seconds) < 0.1:
+            break
+    assert float(seconds) < 0.1
 
 
 def test_what_there_is_completes_after_the_module_and_a_collection():
@@ -84,7 +87,14 @@ def test_what_editors_are_told_is_what_there_is():
     assert bb.__version__
 
 
-def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name(monkeypatch):
+@pytest.fixture(scope="module")
+def source(made):
+    """A source that is read only; it keeps its audit."""
+    with paths.use_root(made):
+        return bb.source("tidb-kubernetes")
+
+
+def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name(monkeypatch, source):
     study = bb.study("two-arms")
     other = session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="b2")
     monkeypatch.setattr(core, "read_pooled", lambda name: pool_sessions(name, [*sessions(0.1, 0.2), other]))
@@ -99,8 +109,8 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "run_checks": study.run[0].checks, "studies": bb.studies().table, "record": bb.record().table,
         "results": study.table, "study_claims": study.claims, "sessions": study.sessions.table,
         "pooled": together.effects, "pooled_sessions": together.sessions, "left_out": together.left_out,
-        "sources": bb.sources().table, "claims": bb.source("tidb-kubernetes").claims.table,
-        "claim_cells": bb.source("tidb-kubernetes").claims[0].cells,
+        "sources": bb.sources().table, "claims": source.claims.table,
+        "claim_cells": source.claims[0].cells,
     }  # fmt: skip
     for name, table in tables.items():
         meanings = bb.columns(name)
@@ -224,11 +234,10 @@ def test_a_wrong_study_file_does_not_hide_the_others(made):
     assert "mend studies/wrong.yaml" in shown and "two-arms" in shown
 
 
-def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_escaped():
+def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_escaped(source):
     start = time.process_time()
     repr(study := bb.study("two-arms"))
     assert time.process_time() - start < 5
-    source = bb.source("tidb-kubernetes")
     shown = [study, bb.study("not_yet"), study.findings, study.findings[0], study.run[0], source]
     shown += [source.claims, source.claims[0], bb.studies(), bb.sources(), *study.run]
     for item in shown:
@@ -241,8 +250,7 @@ def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_esc
     assert "lower" in repr(study) and "Runs are short" in study._repr_html_()
 
 
-def test_a_source_needs_no_pipeline_and_a_claim_says_what_its_tables_say():
-    source = bb.source("tidb-kubernetes")
+def test_a_source_needs_no_pipeline_and_a_claim_says_what_its_tables_say(source):
     claim = source.claims["host-network"]
     assert (claim.id, claim.verdict) == ("tidb-kubernetes/host-network", "holds")
     assert claim.measured == claim.illustrated == []
@@ -272,9 +280,9 @@ def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch, tmp_p
     assert 0.105 in {*bb.effects("two-arms").effect} and 0.221 not in {*bb.effects("two-arms").effect}
 
 
-def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
+def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch, source):
     monkeypatch.setenv("COLUMNS", "80")
-    study, source = bb.study("two-arms"), bb.source("tidb-kubernetes")
+    study = bb.study("two-arms")
     tables = bb.effects("two-arms"), study.runs, source.claims.table
     effects, runs, _ = texts = [repr(table) for table in tables]
     assert max(len(line) for text in texts for line in text.splitlines()) <= 80
