@@ -156,17 +156,21 @@ def format_span(seconds: float) -> str:
 
 def _group_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Table of groups of several runs: block, group, threads, workload, apart_s, is_far, is_split."""
-    started = runs.groupby(CELL, sort=True)["started_s"]
-    table = started.agg(["min", "max", "count"]).reset_index()
-    where = runs.drop_duplicates(CELL).set_index(CELL)[["workload", "threads"]]
-    table = table.join(where, on=CELL)
-    table["apart_s"] = started.apply(lambda starts: starts.sort_values().diff().max()).to_numpy()
-    table = table[table["count"] > 1]
+    ordered = runs.sort_values([*CELL, "started_s"], kind="stable")
+    groups = ordered.assign(gap_s=ordered.groupby(CELL).started_s.diff()).groupby(CELL, as_index=False)
+    table = groups.agg(
+        workload=("workload", "first"),
+        threads=("threads", "first"),
+        first_s=("started_s", "min"),
+        runs=("started_s", "count"),
+        apart_s=("gap_s", "max"),
+        latest_s=("server_started_s", "max"),
+    )
+    table = table[table.runs > 1]
     usual = table.apart_s.median()
     table["is_far"] = (table.apart_s > TIMES * usual) & (table.apart_s > usual + SECONDS)
-    latest = table.join(runs.groupby(CELL)["server_started_s"].max(), on=CELL).server_started_s
     # One of its servers was started after its first run began.
-    table["is_split"] = table.is_far & (latest > table["min"] + AGE_S)
+    table["is_split"] = table.is_far & (table.latest_s > table.first_s + AGE_S)
     return table
 
 
