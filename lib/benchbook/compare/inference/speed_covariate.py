@@ -45,6 +45,8 @@ def speed_slope(runs: pd.DataFrame) -> Slope | None:
     if "machine_speed" not in runs:
         return None
     usable = runs[(runs.machine_speed > 0) & (runs.qps > 0)]
+    if usable.empty:
+        return None
     logs = np.log(usable[["machine_speed", "qps"]].astype(float)).set_axis(["x", "y"], axis=1)
     logs -= logs.groupby([usable[name] for name in CELL]).transform("mean")
     df = len(logs) - usable.groupby(CELL).ngroups - 1
