@@ -28,18 +28,11 @@ from benchbook.compare.inference.finding_builder import Context
 from benchbook.compare.inference.stopping import is_decided_overall, stopped_at
 from benchbook.compare.stats import interleaved_runs, pairs, tolerance
 from benchbook.compare.stats.equivalence import MARGIN, next_look, reached_look
-from benchbook.compare.stats.scaling import describe_scaling
+from benchbook.compare.stats.scaling import Scaling, describe_scaling
 from benchbook.compare.text import labels
 from benchbook.compare.text.sentences import SHOWN
 from benchbook.core.artifacts.artifact import Facts
-from benchbook.core.artifacts.findings import (
-    CellCheck,
-    FindingData,
-    Findings,
-    InterimLook,
-    Scaling,
-    ValidityThreat,
-)
+from benchbook.core.artifacts.findings import CellCheck, FindingData, Findings, InterimLook, ValidityThreat
 from benchbook.core.published.claim import ClaimSpec
 from benchbook.core.study.interleaving import RUNS
 from benchbook.core.study.params import Analysis

@@ -191,10 +191,7 @@ def estimate_coverage(several: Sequence[MetaAnalysis]) -> list[Coverage]:
 
 
 class _LeftOut(NamedTuple):
-    """A processor or an occasion left out of one effect, and what it counts for in `Coverage`.
-
-    `half` the interval is a logarithm.
-    """
+    """What was left out of one effect, by the kind that it counts for; `half` the interval is a logarithm."""
 
     kind: str
     is_inside: bool
