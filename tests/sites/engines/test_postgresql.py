@@ -216,7 +216,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(site: Any, tmp_path: Path
     judgement = judge(folder)
     assert judgement.status == "invalid"
     assert any("Com_select grew by" in reason for reason in judgement.reasons)
-    assert any(re.search("Connections .* 3, .* 2$", reason) for reason in judgement.reasons)
+    assert any(re.search(r"Connections grew by 3, .* 2\b", reason) for reason in judgement.reasons)
 
 
 @on_a_server
