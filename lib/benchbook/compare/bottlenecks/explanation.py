@@ -240,8 +240,7 @@ def _from_latency(
     if added is None or not is_decided(added):
         return cause.model_copy(update={"reason": unknown})
     amounts = _split_latency(base, treated, latency, level)
-    sizes = {str(what): estimate_mean(amounts[what], level) for what in amounts}
-    shown = {what: size.value for what, size in sizes.items() if size is not None and is_decided(size)}
+    shown = _decided_means(amounts, level)
     # Smaller amounts are named where those of a tenth and more alone miss its size.
     for least in (NAMED * abs(added.value), 0.0):
         named = {what: us for what, us in shown.items() if not tolerance.is_below(abs(us), least)}
@@ -271,6 +270,11 @@ def _split_latency(base: ArmCell, treated: ArmCell, latency: pd.Series, level: f
     what = BLOCKED if len(counted) == len(queued) else OFF_CPU
     amounts[f"{what} in the {side}" if side else what] = rest
     return amounts
+
+
+def _decided_means(amounts: pd.DataFrame, level: float) -> dict[str, float]:
+    estimates = {str(what): estimate_mean(amounts[what], level) for what in amounts}
+    return {what: each.value for what, each in estimates.items() if each is not None and is_decided(each)}
 
 
 def _explain_time(parts: Mapping[str, float], work: Sequence[Work]) -> dict[str, str]:

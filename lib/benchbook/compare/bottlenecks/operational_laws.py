@@ -43,7 +43,7 @@ def littles_law(numbers: Sequence[Number], statements: Mapping[str, float]) -> l
     for rate, latency in rows.values():
         if not (work := _latency_numerator(rate, statements)):
             continue
-        if not rate.value or not latency.value:
+        if 0 in (rate.value, latency.value):
             what = "latency" if rate.value else "throughput"
             text = f"The {what} is 0, so there is nothing to hold against it."
             unknown.append(check_number(name, None, rate, text, True))
@@ -264,10 +264,8 @@ def _check_concurrency(cell: ArmCell, base: ArmCell | None, level: float) -> Tol
 
 
 def _check_bytes(cell: ArmCell, base: ArmCell | None, level: float) -> Told:
-    if base is None or base is cell or cell.has_errors or base.has_errors:
-        return
     # Engines of two families say the same in other words.
-    if cell.engine != base.engine:
+    if base is None or base is cell or cell.has_errors or base.has_errors or cell.engine != base.engine:
         return
     for way in ("received_bytes", "sent_bytes"):
         mine, its = (side.cost(["server"], way) for side in (cell, base))

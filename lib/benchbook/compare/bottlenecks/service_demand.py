@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from benchbook.compare.stats import tolerance
-from benchbook.compare.stats.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
+from benchbook.compare.stats.intervals import NO_SPREAD, t_interval
 from benchbook.compare.text.sentences import NOTHING
 from benchbook.core.artifacts.bottlenecks import CellCosts, CoreGroup, CostEstimate, PartCost
 from benchbook.core.study import descriptors
@@ -118,8 +118,6 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     They differ by a tenth at the most, or by a third and the blocks show no difference of both.
     """
     both = pd.concat([predicted, observed], axis=1, join="inner").dropna()
-    if len(both) < MIN_BLOCKS:
-        return False
     mine, other = (estimate_mean(both.iloc[:, column], level) for column in (0, 1))
     if mine is None or other is None or not is_decided(other):
         return False
@@ -131,8 +129,8 @@ def explains_effect(predicted: pd.Series, observed: pd.Series, level: float) -> 
     missed = abs(mine.value - other.value) / abs(other.value)
     if tolerance.is_below(missed, EXACT) or tolerance.is_above(missed, MOST):
         return missed < MOST
-    rest = estimate_mean(both.iloc[:, 1] - both.iloc[:, 0], level)
-    return rest is not None and rest.low is not None and not is_decided(rest)
+    rest = require_value(estimate_mean(both.iloc[:, 1] - both.iloc[:, 0], level))
+    return rest.low is not None and not is_decided(rest)
 
 
 FEWEST_RATES = 3
@@ -252,15 +250,17 @@ def waiting_side(base: ArmCell, treated: ArmCell, is_more: bool, level: float) -
     """
     if base.has_own_work or treated.has_own_work or "proxy" in {*base.costs, *treated.costs}:
         return None
-    result = []
-    for part in ("client", "server"):
-        was, now = (cell.cost([part], "voluntary") for cell in (base, treated))
-        more = mean_difference(now, was, level)
-        if more is None or not is_decided(more) or abs(more.value) < STOPS:
-            continue
-        if (more.value > 0) == is_more and ONCE[0] <= min(was.mean(), now.mean()) <= ONCE[1]:
-            result.append(part)
-    return result[0] if len(result) == 1 else None
+    sides = [part for part in ("client", "server") if _waits_again(base, treated, part, is_more, level)]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _waits_again(base: ArmCell, treated: ArmCell, part: str, is_more: bool, level: float) -> bool:
+    """True if a part's threads, which stop once a query in one arm, stop more or less in the other."""
+    was, now = (cell.cost([part], "voluntary") for cell in (base, treated))
+    more = mean_difference(now, was, level)
+    if more is None or not is_decided(more) or abs(more.value) < STOPS:
+        return False
+    return (more.value > 0) == is_more and ONCE[0] <= min(was.mean(), now.mean()) <= ONCE[1]
 
 
 def _format_number(value: float) -> str:

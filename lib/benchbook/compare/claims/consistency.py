@@ -42,7 +42,7 @@ def of_source(published: Published) -> list[CellCheck]:
     equal = equal_tables(measured, {name: arm.settings for name, arm in source.arms.items()})
     checks = [
         *equal,
-        *shared_columns(measured, [check.tables for check in equal]),
+        *shared_columns(measured, equal),
         *repeated_cells(measured),
         *operational_laws.littles_law(measured, statements),
         *(operational_laws.percentile_grid(measured) if source.sysbench else []),
@@ -154,12 +154,12 @@ def equal_tables(numbers: Sequence[Number], settings: Mapping[str, Mapping[str, 
     return result or summarize_checks(name, n, "Pairs with fewer than half of their numbers in common")
 
 
-def shared_columns(numbers: Sequence[Number], reported: Sequence[Sequence[str]] = ()) -> list[CellCheck]:
+def shared_columns(numbers: Sequence[Number], reported: Sequence[CellCheck] = ()) -> list[CellCheck]:
     """Find columns whose numbers two tables share, though a key that is constant in each of them differs.
 
-    `reported` are pairs of tables that were found to be equal already.
+    `reported` are checks of tables that were found to be equal already.
     """
-    tables_reported = [{*pair} for pair in reported]
+    tables_reported = [{*check.tables} for check in reported]
     shared: dict[tuple[str, str], list[str]] = {}
     differing: dict[tuple[str, str], str] = {}
     for column, other in itertools.combinations(_build_columns(numbers), 2):

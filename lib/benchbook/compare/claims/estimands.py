@@ -212,7 +212,7 @@ def _test_proportion(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         parts.append(Estimand(f"{where}{several}", terms, bounds, "power", items=tuple(best.values())))
     if not parts:
         raise NotApplicable(f"it has fewer than two positive levels of {labels.label_key(key)}")
-    return ClaimTest(parts, [item for part in parts for item in part.items])
+    return _test_of_parts(parts)
 
 
 def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
@@ -224,16 +224,14 @@ def _test_same_effect(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         theirs = dict(sides[1].get(where, ()))
         both = [(level, pair, theirs[level]) for level, pair in mine if level in theirs]
         for level, cell_pair, other in both[1:]:
-            changes = ((cell_pair, both[0][1]), (other, both[0][2]))
-            mine_changed, theirs_changed = (_subtract(pair.terms, first.terms) for pair, first in changes)
             names = [item.place.get("name") for item in (cell_pair, other)]
             beside = " beside ".join(map(str, names)) if all(names) else ""
             step = _describe_step(", ".join(filter(None, (beside, where))), key, both[0][0], level)
-            of = mine_changed, theirs_changed
+            of = (_subtract(cell_pair.terms, both[0][1].terms), _subtract(other.terms, both[0][2].terms))
             parts.append(_difference_estimand(step, of, Bounds(), (cell_pair, other), "alike"))
     if not parts:
         raise NotApplicable(f"the two have fewer than two levels of {labels.label_key(key)} in common")
-    return ClaimTest(parts, [item for part in parts for item in part.items])
+    return _test_of_parts(parts)
 
 
 def _test_peak(claim: ClaimSpec, board: CellSource) -> ClaimTest:
@@ -268,6 +266,10 @@ def _test_unit(claim: ClaimSpec, board: CellSource) -> ClaimTest:
         if items and (is_own or board.has(metric)):
             name, terms = f"as {metric}", _mean_terms(items)
             parts.append(Estimand(name, terms, bounds, "value", items=tuple(items), decides=is_own))
+    return _test_of_parts(parts)
+
+
+def _test_of_parts(parts: list[Estimand]) -> ClaimTest:
     return ClaimTest(parts, [item for part in parts for item in part.items])
 
 

@@ -116,15 +116,16 @@ def _count_surviving(outcomes: Sequence[EstimandOutcome], which: str, level: flo
 
 def judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> EstimandOutcome:
     """Outcome of a part of a claim's test; a measured number is inside or outside with its whole interval."""
-    amount, bounds, reason = board.amount(part.terms), part.bounds, None
+    amount, bounds = board.amount(part.terms), part.bounds
+    reason = amount.reason
     if part.rule == "size":
         # |a| > |b| just where (a - b)(a + b) > 0, so the sign of both together says which way is larger.
         later, earlier = part.of
         both = board.amount((*later, *earlier))
         if require_value(both.log_mean) < 0:
             bounds = bounds.turned
-        is_shown = tolerance.sign_of_interval(both.log_low, both.log_high) != 0
-        reason = None if is_printed or is_shown else NO_SIZE
+        if not tolerance.sign_of_interval(both.log_low, both.log_high):
+            reason = NO_SIZE
     if part.rule == "alike":
         # Of a loss of 99 % a fifth is all that is left, so what is compared is the ratio of both changes: it
         # may be a fifth of the change from 1, of a small one 2 %.
@@ -134,9 +135,9 @@ def judge_estimand(part: Estimand, board: CellSource, is_printed: bool) -> Estim
     value = amount.log_mean
     if value is None or math.isnan(value):
         raise NotApplicable(f"{part.where}: no logarithm of a number below zero")
-    if reason is None and is_printed:
+    if is_printed:
         return _judge_printed(part, amount, bounds, value, board)
     if reason is None and amount.is_known:
         decision = equivalence.decide_verdict(amount, bounds)
         return EstimandOutcome(part, amount, bounds, decision.outcome, decision.p)
-    return EstimandOutcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)
+    return EstimandOutcome(part, amount, bounds, "inconclusive", None, reason)
