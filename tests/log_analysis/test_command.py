@@ -42,15 +42,15 @@ def test_two_processes_are_one_run_of_four_threads(capsys):
     assert [(run["threads"], round(run["qps"], 2), run["percentile_ms"]) for run in document["runs"]] == [
         (4, 28580.51, None)
     ]
-    assert "percentiles can't be put together" in document["caveats"][0]["text"]
+    assert_golden("logs-processes.txt", document["caveats"][0]["text"].replace(str(LOGS), "logs") + "\n")
 
 
 def test_what_is_no_run_is_named_with_what_it_says(capsys):
     names = ("cpu-test", "fileio-test", "memory-test", "mutex-one-event", "report-lines-only",
              "run-does-not-end", "cut-in-the-middle")  # fmt: skip
     code, out, err = call(capsys, *(LOGS / f"{name}.txt" for name in names))
-    assert code == 1 and "no run could be read" in err
-    assert_golden("logs-refused.txt", out.replace(str(LOGS), "logs"))
+    assert code == 1
+    assert_golden("logs-refused.txt", f"{out}\n{err}".replace(str(LOGS), "logs"))
 
 
 def test_everything_that_can_be_written(tmp_path, capsys):
@@ -72,8 +72,9 @@ def test_the_same_as_objects():
     assert logs.effects.effect.dropna().round(3).tolist() == [-0.304, -0.060, -0.038, -0.040, -0.034]
     assert "comparison" in logs._repr_html_() and "threads" in logs.plot()._repr_html_()
     assert logs.judge("res14/res13 = -4% at 64 threads").endswith("one run: no interval))")
-    with pytest.raises(NotThere, match="no run of sysbench in"):
+    with pytest.raises(NotThere) as caught:
         bb.logs(LOGS / "cpu-test.txt")
+    assert_golden("logs-not-there.txt", str(caught.value).replace(str(LOGS), "logs") + "\n")
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,13 @@ def test_bad_input_is_a_line_each_and_the_rest_goes_on(tmp_path, capsys, monkeyp
     os.mkfifo(tmp_path / "pipe.log")
     with open(tmp_path / "huge.log", "wb") as file:
         file.truncate(10 << 30)
+    walk = os.walk
+
+    def refusing(path, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{path}/secret"))
+        return walk(path)
+
+    monkeypatch.setattr(os, "walk", refusing)
     code, out, _ = call(capsys, tmp_path, tmp_path / "absent")
     assert code == 0 and "2 runs of sysbench 1.0.20" in out
     assert_golden("logs-left-out.txt", out[out.index("Left out") :].replace(str(tmp_path), "logs"))
@@ -130,8 +138,7 @@ def test_standard_input_globs_and_any_folder(tmp_path):
 
 def test_threads_that_leave_are_what_the_person_looks_for(capsys):
     out = call(capsys, LOGS / "threads-leave.txt")[1]
-    assert "threads-leave.txt:16: almost nothing from 4 s to the end at 6 s, as when threads hang" in out
-    assert "42,842 qps before" in out
+    assert_golden("logs-threads-leave.txt", out.replace(str(LOGS), "logs"))
 
 
 def test_what_could_be_wrong_is_found(tmp_path, capsys):
@@ -156,23 +163,10 @@ def test_arms_that_were_not_interleaved_are_named(tmp_path, capsys):
     fill(tmp_path, "{a}/t{t}.log", a=["x", "y"], t=[1, 4, 8])
     for place, path in enumerate(sorted(tmp_path.rglob("*.log"))):
         os.utime(path, (1e9 + 100 * place, 1e9 + 100 * place))
-    assert "all runs of x came before those of y" in call(capsys, tmp_path)[1]
+    assert_golden("logs-not-interleaved.txt", call(capsys, tmp_path)[1].replace(str(tmp_path), "logs"))
     for place, path in enumerate(sorted(tmp_path.rglob("*.log"), key=lambda path: path.name)):
         os.utime(path, (1e9 + 100 * place, 1e9 + 100 * place))
     assert "not interleaved" not in call(capsys, tmp_path)[1]
-
-
-def test_a_folder_that_cannot_be_read_is_a_line(tmp_path, capsys, monkeypatch):
-    make(tmp_path, {"a/t8.log": log(8, 100)})
-    walk = os.walk
-
-    def refusing(path, onerror):
-        onerror(PermissionError(13, "Permission denied", f"{path}/secret"))
-        return walk(path)
-
-    monkeypatch.setattr(os, "walk", refusing)
-    code, out, _ = call(capsys, tmp_path)
-    assert code == 0 and "secret: can't be read (Permission denied)" in out
 
 
 def test_no_password_of_a_command_line_is_kept(tmp_path, capsys):

@@ -8,6 +8,7 @@ import pytest
 from benchbook.core.study.params import Limits
 from benchbook.read import checks_cluster
 from benchbook.read.evidence import Evidence, Missing
+from tests.goldens import assert_golden
 
 
 def of_seen(**seen: Any) -> Evidence:
@@ -25,17 +26,16 @@ def test_arms_without_a_cluster_have_nothing_to_show_and_a_cluster_must_have_bee
 
 
 def test_an_event_at_a_server_is_described_with_its_moments_and_lost_transactions() -> None:
-    event = {"asked": {"what": "kill"}, "killed_s": 25.0, "started_s": 35.0, "ready_s": 35.3}
+    moments = {"killed_s": 25.0, "started_s": 35.0, "ready_s": 35.3}
 
     def describe(event: dict[str, Any] | None) -> str:
         observed = {"started_monotonic_s": 0.0}
         run = SimpleNamespace(planned_event=event, observed=observed, total={"ignored_errors": 4}.get)
         return checks_cluster.describe_event(run)
 
-    assert describe(event) == (
-        "planned: the server was killed at 25.0 s, started again at 35.0 s, ready at 35.3 s; 4 transactions "
-        "ended in an error"
-    )
+    events = [moments | {"asked": {"what": what}} for what in ("kill", "restart", "set")]
+    events.append(moments | {"asked": {"what": "kill_store"}, "store": "store-1", "led": 3, "regions": 9})
+    assert_golden("planned_events.txt", "".join(f"{describe(event)}\n" for event in events))
     assert describe(None) == describe({"asked": {"what": "kill"}, "killed_s": 25.0}) == ""
 
 

@@ -1,5 +1,6 @@
 """The server's books against sysbench's, with the numbers of recorded runs."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,12 @@ BASELINE = {
 
 def faults_of(grown: dict[str, int], name: str = "00_baseline_ok", **changed) -> list[str]:
     return find_faults(checks_server.check_ledger, bracket(name, grown, **changed))
+
+
+def name_and_counts(fault: str) -> tuple[str, int, int]:
+    """Counter of a fault, its growth, and what sysbench counted."""
+    grown, counted = map(int, re.findall(r"\d+", fault))
+    return fault.split()[0], grown, counted
 
 
 def test_the_books_agree_to_the_query():
@@ -107,7 +114,8 @@ def test_statements_that_are_not_prepared_are_counted_once_however_often_they_ar
     text = {"options": {**plan["options"], "ps_mode": "disable"}}
     assert faults_of(books, **text) == []
     books["Com_update"] += 1
-    assert faults_of(books, **text) == ["Com_update grew by 19587, sysbench says 19586"]
+    (fault,) = faults_of(books, **text)
+    assert name_and_counts(fault) == ("Com_update", 19587, 19586)
 
 
 class Counted(evidence.Evidence):
@@ -164,9 +172,8 @@ def test_an_engine_that_lacks_transactions_is_held_to_its_statements_and_changed
     books = {**BASELINE, "Rows_changed": 4 * 9793}
     assert find_faults(checks_server.check_ledger, lacking(books, *gone)) == []
     more = {**books, "Rows_changed": 4 * 9793 + 1}
-    assert find_faults(checks_server.check_ledger, lacking(more, *gone)) == [
-        "Rows_changed grew by 39173, sysbench says 39172"
-    ]
+    (fault,) = find_faults(checks_server.check_ledger, lacking(more, *gone))
+    assert name_and_counts(fault) == ("Rows_changed", 39173, 39172)
 
 
 def test_reads_can_not_be_lacked():
@@ -203,7 +210,7 @@ def without_rows_sent(**changed):
 
 
 def test_a_counter_that_the_engine_lacks_is_told_as_a_warning_and_one_that_is_just_missing_is_not():
-    with pytest.raises(Excused, match="no Rows_sent: TiDB doesn't count"):
+    with pytest.raises(Excused, match=r"^no Rows_sent: TiDB "):
         list(checks_server.check_hits(without_rows_sent(), LIMITS))
     run = without_rows_sent()
     del run.observed["ledger"]["absent"]

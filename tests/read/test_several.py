@@ -1,5 +1,6 @@
 """Several clients and servers of one run: each is named, and all of them are of one moment."""
 
+import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ def beginning(told: list[dict[str, Any]], spread: float = 10.0, clients: int = 2
 def test_all_clients_of_a_plan_run_on_their_servers_and_begin_at_one_moment():
     two = [{"server": 0}, {"server": 1}]
     assert beginning(two) == [] and beginning(two, spread=50.0) == []
-    assert beginning(two, spread=50.4) == ["the clients began 50 ms apart, at most 50 ms"]
+    assert len(beginning(two, spread=50.4)) == 1
     assert beginning(two[:1]) == ["1 clients ran, 2 asked"]
     assert beginning([{"server": 1}, {"server": 1}]) == ["client 0 used server 1, not 0"]
     # Three clients of two servers take them in turn.
@@ -44,9 +45,8 @@ def test_each_of_several_clients_gets_the_cores_it_asks_for(monkeypatch: pytest.
     """Two threads for 5 s may wait for 0.05 of 10 s."""
     monkeypatch.setattr(checks_machine, "check_client", lambda run, limits: [])
     run: Any = SimpleNamespace(clients=[client(0.5), client(0.6), client(None), client(9.0, None)])
-    assert [*validity.check_client(run, LIMITS)] == [
-        "client 1: threads waited 0.06 s for a core each second, at most 0.05 s"
-    ]
+    (said,) = validity.check_client(run, LIMITS)
+    assert said.startswith("client 1: ") and re.findall(r"0\.\d+", said) == ["0.06", "0.05"]
     run.clients = [client(0.6)]
     assert [*validity.check_client(run, LIMITS)] == [], "what one client waited is that of the run"
     monkeypatch.setattr(checks_machine, "check_client", lambda run, limits: ["all of them waited"])
@@ -72,7 +72,7 @@ def test_faults_of_each_are_named_with_what_is_missing_beside_them():
     assert each([], []) == (True, "")
     assert each(["exit code 1"]) == (False, "exit code 1")
     assert each([], ["exit code 1", "late"]) == (False, "client 1: exit code 1; client 1: late")
-    assert each(Missing("no log"), ["exit code 1"]) == (False, "client 1: exit code 1; client 0: no log")
+    assert each(Missing("log"), ["late"]) == (False, "client 1: late; client 0: log")
 
 
 @pytest.mark.parametrize("gap", [Missing("no clock"), Excused("none here")])
@@ -82,8 +82,8 @@ def test_what_was_found_before_a_gap_is_not_forgotten(gap: Exception):
 
 
 def test_what_is_missing_of_one_is_missing_and_an_excuse_is_told_once():
-    missing = each([], Missing("no log"), Missing("no clock"), Excused("not here"))
-    assert missing == (None, "client 1: no log; client 2: no clock")
+    missing = each([], Missing("log"), Missing("clock"), Excused("not here"))
+    assert missing == (None, "client 1: log; client 2: clock")
     excused = each(Excused("not here"), Excused("not here"), Excused("nor there"), [])
     assert excused == (None, "not here; nor there")
     assert each(Excused("not here"), ["late"]) == (False, "client 1: late")

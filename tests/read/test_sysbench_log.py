@@ -1,6 +1,7 @@
 """The strict parser: whatever was cut, lost, doubled or overwritten must not pass for a whole output."""
 
 import random
+import re
 import time
 
 import pytest
@@ -70,10 +71,8 @@ def test_no_lost_line_passes(name, silent):
 def test_any_other_lost_report_line_is_missed_by_its_label():
     lines = corpus.case("00_baseline_ok").out.splitlines(keepends=True)
     log = parse_log("".join(line for line in lines if not line.startswith("[ 3s ]")))
-    assert log.why == (
-        "line 15: label 4 s where 3 s is due",
-        "line 18: the report lines make 8321 events, the total is 9793",
-    )
+    problems = [(problem.concern, problem.line, re.findall(r"\d+", problem.text)) for problem in log.problems]
+    assert problems == [("intervals", 15, ["4", "3"]), ("sums", 18, ["8321", "9793"])]
 
 
 def test_every_field_of_outputs_of_two_versions():
@@ -128,7 +127,8 @@ def test_what_was_read_is_kept_whatever_happened():
 
 def test_the_reason_names_line_and_text():
     out = corpus.case("00_baseline_ok").out.replace("General statistics:", "General  statistics:")
-    assert parse_log(out).why[0] == "line 30: no line of sysbench: 'General  statistics:'"
+    # The whole sentence is in goldens/changed_outputs.txt.
+    assert re.fullmatch(r"line 30: .*: 'General  statistics:'", parse_log(out).why[0])
 
 
 def test_a_built_output_is_complete():
