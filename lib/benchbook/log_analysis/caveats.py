@@ -1,14 +1,17 @@
 """Caveats of a run or of a set of runs, each in one line with its file and line."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import format_percent
 from benchbook.core.util.plural import count
 from benchbook.read.log import Summary, SysbenchLog
@@ -44,7 +47,7 @@ def caveats_of_log(
     """Doubts about one whole run."""
     if log.final is None:
         return
-    for kind, line, text in (*_of_totals(log, log.final, options), *_of_series(log, options)):
+    for kind, line, text in (*_of_totals(log, log.final, options), *_of_series(log, log.final, options)):
         yield Caveat(path, output.line_of(line), kind, text)
     if foreign:
         lines = f"{len(foreign)} lines of others" if len(foreign) > 1 else "a line of another program"
@@ -59,102 +62,138 @@ Found = tuple[str, int | None, str]
 
 
 def _of_totals(log: SysbenchLog, total: Summary, options: Mapping[str, str]) -> Iterator[Found]:
-    events, errors = total.events or 0, total.ignored_errors or 0
-    if errors > ERROR_SHARE * max(events, 1):
-        share = 100 * errors / max(events + errors, 1)
-        what = "deadlocks" if total.deadlocks is not None else "ignored errors"
-        yield "errors", total.line, f"{errors:,} {what}, {share:.2g} % of all transactions"
-        # Of each transaction that failed, BEGIN at least was counted as a query.
-        other = (total.other or 0) - 2 * events
-        if other > 0.5 * errors and total.total:
-            text = f"queries of failed transactions are in its qps: {other:,} of {total.total:,} at least"
-            yield "failed BEGIN", total.line, text
+    yield from _of_errors(total)
     if total.reconnects:
         yield "reconnects", total.line, f"{total.reconnects:,} reconnects"
-    if total.latency_percentile_ms is not None and total.latency_percentile_ms >= CAP_MS:
+    if (total.latency_percentile_ms or 0.0) >= CAP_MS:
         text = "its percentile is the histogram's last bucket (100 s): it may be longer"
         yield "percentile", total.line, text
-    planned_s = _planned_seconds(options)
-    if planned_s and total.total_time_s and total.total_time_s > planned_s + LATE_S:
-        text = f"it ended {total.total_time_s - planned_s:.1f} s after its --time of {planned_s:g} s"
+    planned_s, lasted_s = _planned_seconds(options), total.total_time_s or 0.0
+    if planned_s and lasted_s > planned_s + LATE_S:
+        text = f"it ended {lasted_s - planned_s:.1f} s after its --time of {planned_s:g} s"
         yield "late end", total.line, text
-    if log.header.rate and total.total_time_s and not log.header.warm_up_s:
-        reached = events / total.total_time_s
-        # The arrivals are random: as many more or fewer are chance.
-        slack = max(RATE_SHARE, 3 / math.sqrt(max(log.header.rate * total.total_time_s, 1)))
-        if reached < (1 - slack) * log.header.rate:
-            text = f"{reached:,.1f} of the {log.header.rate:,} transactions a second asked for"
-            yield "rate", total.line, text
-    threads, average = log.header.threads or 0, total.latency_avg_ms
-    if average and events and total.total_time_s and not log.header.rate and not log.header.warm_up_s:
-        window, spent_s = log.measured_s or total.total_time_s, events * average / 1000
-        busy = spent_s / window
-        if abs(busy / threads - 1) > LITTLE and abs(spent_s - threads * window) > 0.5 * threads:
-            text = f"Little's law: {busy:.1f} transactions at once by rate and latency, {threads} threads"
-            yield "Little", total.line, f"{text}; threads waited outside of transactions, or left"
+    if lasted_s and not log.header.warm_up_s:
+        yield from _of_rate(log, total, lasted_s) if log.header.rate else _of_concurrency(log, total)
+
+
+def _of_errors(total: Summary) -> Iterator[Found]:
+    events, errors = total.events or 0, total.ignored_errors or 0
+    if errors <= ERROR_SHARE * max(events, 1):
+        return
+    share = 100 * errors / max(events + errors, 1)
+    what = "deadlocks" if total.deadlocks is not None else "ignored errors"
+    yield "errors", total.line, f"{errors:,} {what}, {share:.2g} % of all transactions"
+    # Of each transaction that failed, BEGIN at least was counted as a query.
+    other = (total.other or 0) - 2 * events
+    if other > 0.5 * errors and total.total:
+        text = f"queries of failed transactions are in its qps: {other:,} of {total.total:,} at least"
+        yield "failed BEGIN", total.line, text
+
+
+def _of_rate(log: SysbenchLog, total: Summary, lasted_s: float) -> Iterator[Found]:
+    reached, rate = (total.events or 0) / lasted_s, log.header.rate
+    # The arrivals are random: as many more or fewer are chance.
+    if reached < (1 - max(RATE_SHARE, 3 / math.sqrt(max(rate * lasted_s, 1)))) * rate:
+        yield "rate", total.line, f"{reached:,.1f} of the {rate:,} transactions a second asked for"
+
+
+def _of_concurrency(log: SysbenchLog, total: Summary) -> Iterator[Found]:
+    threads, spent_s = log.header.threads or 0, (total.events or 0) * (total.latency_avg_ms or 0.0) / 1000
+    window = log.measured_s or total.total_time_s
+    if not spent_s or not window:
+        return
+    busy = spent_s / window
+    if abs(busy / threads - 1) > LITTLE and abs(spent_s - threads * window) > 0.5 * threads:
+        text = f"Little's law: {busy:.1f} transactions at once by rate and latency, {threads} threads"
+        yield "Little", total.line, f"{text}; threads waited outside of transactions, or left"
 
 
 def _planned_seconds(options: Mapping[str, str]) -> float | None:
     return float(options["time_s"]) if options.get("time_s", "").isdigit() else None
 
 
-def _of_series(log: SysbenchLog, options: Mapping[str, str]) -> Iterator[Found]:
-    whole, column = log.header.threads or 0, log.intervals.column
+class _Series(NamedTuple):
+    """Report lines of a run: second, threads, throughput and line of each."""
+
+    seconds: NDArray[np.float64]
+    threads: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    lines: NDArray[np.float64]
+
+    def until(self, end: int) -> _Series:
+        """The lines before a position."""
+        return _Series(*(column[:end] for column in self))
+
+
+def _of_series(log: SysbenchLog, total: Summary, options: Mapping[str, str]) -> Iterator[Found]:
+    column = log.intervals.column
     rate = "tps" if np.isnan(column("qps")).all() else "qps"
     is_run = column("threads") > 0
-    seconds, threads, rates, lines = (column(name)[is_run] for name in ("second", "threads", rate, "line"))
-    if not seconds.size:
+    series = _Series(*(column(name)[is_run] for name in ("second", "threads", rate, "line")))
+    if not series.seconds.size:
         return
-    full = threads == whole
+    full = series.threads == (log.header.threads or 0)
     if (planned_s := _planned_seconds(options)) is not None:
-        full &= seconds <= planned_s
-    last_full = int(np.flatnonzero(full)[-1]) if full.any() else -1
-    at = last_full + 1
-    if (threads[at:] < whole).any():
-        ended = log.final.total_time_s if log.final and log.final.total_time_s else float(seconds[-1])
-        tail = ended - (seconds[last_full] if at else 0)
-        mean = float(rates[:at].mean()) if at else 0.0
-        text = f"{whole - threads[at]:.0f} of {whole} threads left at {seconds[at]:g} s"
-        text += f" while others were in a last transaction for up to {tail:.1f} s; {mean:,.0f} qps before"
-        if at < seconds.size - 1 or tail > 2 * (log.header.interval_s or 1):
-            yield "threads leave", int(lines[at]), text
-    rates, seconds, lines = rates[:at], seconds[:at], lines[:at]
-    idle = _idle_end(rates)
-    if idle > 1 and idle < rates.size:
-        mean = float(rates[:-idle].mean())
-        text = f"almost nothing from {seconds[-idle]:g} s to the end at {seconds[-1]:g} s"
+        full &= series.seconds <= planned_s
+    at = int(np.flatnonzero(full)[-1]) + 1 if full.any() else 0
+    yield from _of_leaving(log, total, series, at)
+    series = series.until(at)
+    idle = _idle_end(series.rates)
+    if 1 < idle < series.rates.size:
+        mean = float(series.rates[:-idle].mean())
+        text = f"almost nothing from {series.seconds[-idle]:g} s to the end at {series.seconds[-1]:g} s"
         text += f", as when threads hang in a last transaction; {mean:,.0f} qps before"
-        yield "late end", int(lines[-idle]), text
-        rates, seconds, lines = rates[:-idle], seconds[:-idle], lines[:-idle]
-    if rates.size < FEWEST_INTERVALS:
+        yield "late end", int(series.lines[-idle]), text
+        series = series.until(-idle)
+    if series.rates.size < FEWEST_INTERVALS or np.median(series.rates) <= 0:
         return
-    usual = float(np.median(rates))
-    if usual <= 0:
+    if not log.header.rate:
+        yield from _of_dips(series)
+    yield from _of_drift(series)
+
+
+def _of_leaving(log: SysbenchLog, total: Summary, series: _Series, at: int) -> Iterator[Found]:
+    """Threads that left, from a position on, before others had ended their last transaction."""
+    whole, (seconds, threads, rates, lines) = log.header.threads or 0, series
+    if not (threads[at:] < whole).any():
         return
-    stalled = np.flatnonzero(rates < STALL_SHARE * usual)
-    if stalled.size and not log.header.rate:
-        first = stalled[0]
-        text = f"{stalled.size} of {rates.size} intervals below a tenth of the median"
-        yield "stalls", int(lines[first]), f"{text}, first {seconds[first]:g} s ({rates[first]:,.0f} qps)"
-    dips = np.flatnonzero((rates < 0.5 * usual) & (rates >= STALL_SHARE * usual))
-    if dips.size and not log.header.rate:
-        text = f"{dips.size} of {rates.size} intervals below half of the median, first {seconds[dips[0]]:g} s"
-        yield "dips", int(lines[dips[0]]), text
+    tail = (total.total_time_s or float(seconds[-1])) - (seconds[at - 1] if at else 0)
+    mean = float(rates[:at].mean()) if at else 0.0
+    text = f"{whole - threads[at]:.0f} of {whole} threads left at {seconds[at]:g} s"
+    text += f" while others were in a last transaction for up to {tail:.1f} s; {mean:,.0f} qps before"
+    if at < seconds.size - 1 or tail > 2 * (log.header.interval_s or 1):
+        yield "threads leave", int(lines[at]), text
+
+
+def _of_dips(series: _Series) -> Iterator[Found]:
+    rates, usual = series.rates, float(np.median(series.rates))
+    is_stall = rates < STALL_SHARE * usual
+    is_dip = (rates < 0.5 * usual) & (rates >= STALL_SHARE * usual)
+    for kind, share, is_low in (("stalls", "a tenth", is_stall), ("dips", "half", is_dip)):
+        if is_low.any():
+            first = int(np.argmax(is_low))
+            text = f"{is_low.sum()} of {rates.size} intervals below {share} of the median"
+            text += f", first {series.seconds[first]:g} s"
+            shown = f" ({rates[first]:,.0f} qps)" if kind == "stalls" else ""
+            yield kind, int(series.lines[first]), f"{text}{shown}"
+
+
+def _of_drift(series: _Series) -> Iterator[Found]:
+    rates, first, last = series.rates, int(series.lines[0]), int(series.lines[-1])
     third, tenth = max(rates.size // 3, 1), max(rates.size // 10, 1)
     begin, middle, end = rates[:third], rates[third:-third], rates[-third:]
     share = float(np.mean(rates[:tenth])) / float(np.mean(rates[tenth:])) - 1
     if abs(share) > DRIFT:
         text = f"no steady beginning: the first tenth is {format_percent(share, 0)} off the rest"
-        yield "beginning", int(lines[0]), text
+        yield "beginning", first, text
     change = float(end.mean() / begin.mean()) - 1
     # A drift goes on; a slow beginning does not.
     is_one_way = middle.size and (middle.mean() - begin.mean()) * (end.mean() - middle.mean()) > 0
     if abs(change) > DRIFT and is_one_way:
-        text = f"it drifts: the last third is {format_percent(change, 0)} off the first"
-        yield "drift", int(lines[-1]), text
+        yield "drift", last, f"it drifts: the last third is {format_percent(change, 0)} off the first"
     spread = float(np.std(rates, ddof=1)) / float(np.mean(rates))
     if spread > UNSTEADY:
-        yield "unsteady", int(lines[0]), f"intervals vary by {format_percent(spread, 0, False)} (CV)"
+        yield "unsteady", first, f"intervals vary by {format_percent(spread, 0, False)} (CV)"
 
 
 def _idle_end(rates: NDArray[np.float64]) -> int:
@@ -168,45 +207,49 @@ def _idle_end(rates: NDArray[np.float64]) -> int:
 def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
     """Caveats about runs beside each other: differences that should not be, and their order."""
     caveats: list[Caveat] = []
-    for workload in dict.fromkeys(run.workload for run in runs):
-        of_workload = [run for run in runs if run.workload == workload]
-        levels = {
-            arm: level for arm in arms if (level := {run.level for run in of_workload if run.arm == arm})
-        }
-        common = set.intersection(*levels.values()) if levels else set()
-        for arm, level in levels.items():
-            if level != common and len(levels) > 1:
-                only = ", ".join(map(str, sorted(level - common)))
-                run = next(run for run in of_workload if run.arm == arm and run.level in level - common)
-                text = f"{arm} alone, or not all arms, has {only} threads of {workload}"
-                caveats.append(Caveat(run.path, run.line, "levels", text))
-        lengths = [run.time_s for run in of_workload]
-        if max(lengths) > 1.1 * min(lengths) + 1:
-            run = min(of_workload, key=lambda run: run.time_s)
-            text = f"runs of {workload} last {min(lengths):,.0f} to {max(lengths):,.0f} s"
-            caveats.append(Caveat(run.path, run.line, "lengths", text))
+    for members in group_by(runs, lambda run: run.workload).values():
+        caveats += [*_of_levels(members, arms), *_of_lengths(members)]
     if len(versions := sorted({run.version for run in runs})) > 1:
         run = next(run for run in runs if run.version == versions[-1])
         text = f"sysbench {' and '.join(versions)} are compared with each other"
         caveats.append(Caveat(run.path, run.line, "versions", text))
-    caveats += _of_order(runs, arms)
-    return caveats
-
-
-def _of_order(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
     timed = [run for run in runs if run.ended_at is not None]
-    if len(arms) < 2 or len(timed) < 4:
-        return []
+    return [*caveats, *_of_order(timed)] if len(arms) > 1 and len(timed) > 3 else caveats
+
+
+def _of_levels(runs: Sequence[Any], arms: Sequence[str]) -> Iterator[Caveat]:
+    """Levels of one workload that not all arms have."""
+    levels = {arm: {run.level for run in runs if run.arm == arm} for arm in arms}
+    levels = {arm: each for arm, each in levels.items() if each}
+    common = set.intersection(*levels.values())
+    for arm, each in levels.items():
+        if lone := each - common:
+            run = next(run for run in runs if run.arm == arm and run.level in lone)
+            only = ", ".join(map(str, sorted(lone)))
+            text = f"{arm} alone, or not all arms, has {only} threads of {run.workload}"
+            yield Caveat(run.path, run.line, "levels", text)
+
+
+def _of_lengths(runs: Sequence[Any]) -> Iterator[Caveat]:
+    """Lengths of runs of one workload that differ."""
+    shortest, longest_s = min(runs, key=lambda run: run.time_s), max(run.time_s for run in runs)
+    if longest_s > 1.1 * shortest.time_s + 1:
+        text = f"runs of {shortest.workload} last {shortest.time_s:,.0f} to {longest_s:,.0f} s"
+        yield Caveat(shortest.path, shortest.line, "lengths", text)
+
+
+def _of_order(timed: Sequence[Any]) -> Iterator[Caveat]:
+    """All runs of one arm before those of the next, by the times of their files."""
     ends, times_s = [run.ended_at for run in timed], [run.time_s for run in timed]
     least_s = 0.5 * (sum(times_s) - max(times_s)) / max(1, max(run.processes for run in timed))
     # Copies and checkouts have the time at which they were copied.
     if max(ends) - min(ends) < least_s:
-        return []
-    spans = {arm: [run.ended_at for run in timed if run.arm == arm] for arm in arms}
-    spans = {arm: span for arm, span in spans.items() if len(span) > 1}
-    order = sorted(spans, key=lambda arm: min(spans[arm]))
-    if len(order) > 1 and all(max(spans[first]) < min(spans[second]) for first, second in pairwise(order)):
-        run = next(run for run in timed if run.arm == order[1])
-        text = f"not interleaved: by the files' times all runs of {order[0]} came before those of {order[1]}"
-        return [Caveat(run.path, None, "order", f"{text}, so that drift looks like an effect")]
-    return []
+        return
+    by_arm = group_by(sorted(timed, key=lambda run: run.ended_at), lambda run: run.arm)
+    spans = [each for each in by_arm.values() if len(each) > 1]
+    if len(spans) < 2 or any(later[0].ended_at <= span[-1].ended_at for span, later in pairwise(spans)):
+        return
+    first, second = spans[0][0].arm, spans[1][0].arm
+    run = next(run for run in timed if run.arm == second)
+    text = f"not interleaved: by the files' times all runs of {first} came before those of {second}"
+    yield Caveat(run.path, None, "order", f"{text}, so that drift looks like an effect")

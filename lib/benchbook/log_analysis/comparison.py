@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from benchbook.core.util.errors import BenchbookError, did_you_mean
 from benchbook.core.util.grouping import group_by
@@ -19,8 +19,8 @@ from benchbook.log_analysis.caveats import Caveat, caveats_of_set
 from benchbook.log_analysis.layout import Layout, find_arm, identify_runs
 from benchbook.log_analysis.runs import LogRun, SkippedFile, collect_runs, join_processes
 
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
+if TYPE_CHECKING:
+    from benchbook.compare.stats.equivalence import EquivalenceBand
 
 LEVEL = 0.95
 SEEN_EFFECT = 0.05
@@ -162,23 +162,29 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
     """Change of throughput; None if a run did nothing."""
     if any(run.qps <= 0 for run in (*runs, *base)):
         return None
-    logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
-    partners = dict(zip((run.repeat for run in base), logs[1], strict=True))
-    has_partners = len(partners) == len(base) and {run.repeat for run in runs} == {*partners}
-    if is_paired and has_partners and len(runs) > 1:
-        differences, n = [math.log(run.qps) - partners[run.repeat] for run in runs], len(runs)
+    if is_paired and (differences := _paired_differences(runs, base)):
+        n = len(differences)
         error = statistics.stdev(differences) / math.sqrt(n)
         return _build_change(statistics.fmean(differences), error, n - 1, n, "pairs")
-    means = [statistics.fmean(side) for side in logs]
-    n = min(map(len, logs))
+    logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
+    difference, n = statistics.fmean(logs[0]) - statistics.fmean(logs[1]), min(map(len, logs))
     if n < 2:
-        whose = f" of {'the arm' if len(runs) < 2 else 'the baseline'}" if max(map(len, logs)) > 1 else ""
-        return Change(means[0] - means[1], None, None, n, "none", f"one run{whose}: no interval")
+        lone = [name for name, side in zip(("the arm", "the baseline"), logs, strict=True) if len(side) < 2]
+        whose = f" of {lone[0]}" if len(lone) == 1 else ""
+        return Change(difference, None, None, n, "none", f"one run{whose}: no interval")
     parts = [statistics.variance(side) / len(side) for side in logs]
     whole = sum(parts)
     below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
     df = whole**2 / below if whole else 0.0
-    return _build_change(means[0] - means[1], math.sqrt(whole), df, n, "Welch")
+    return _build_change(difference, math.sqrt(whole), df, n, "Welch")
+
+
+def _paired_differences(runs: Sequence[LogRun], base: Sequence[LogRun]) -> list[float]:
+    """Difference of each run from the baseline's of the same repetition; empty unless each has one."""
+    partners = {run.repeat: math.log(run.qps) for run in base}
+    if len(runs) < 2 or len(partners) < len(base) or {run.repeat for run in runs} != partners.keys():
+        return []
+    return [math.log(run.qps) - partners[run.repeat] for run in runs]
 
 
 def _build_change(mean: float, error: float, df: float, n: int, method: str) -> Change:
@@ -193,31 +199,32 @@ def _build_change(mean: float, error: float, df: float, n: int, method: str) -> 
 
 def needed_spread(cells: Sequence[LogCell]) -> str | None:
     """Spread between runs that would show a change of 5 %, beside the runs' actual spread."""
-    compared = [cell for cell in cells if cell.change is not None]
-    if not compared:
+    counts = [cell.change.n for cell in cells if cell.change is not None]
+    if not counts:
         return None
-    from scipy.special import stdtrit
-
-    def spread(n: int) -> float:
-        return math.log1p(SEEN_EFFECT) / (float(stdtrit(2 * n - 2, (1 + LEVEL) / 2)) * math.sqrt(2 / n))
-
-    def amount(n: int) -> str:
-        return format_percent(spread(n), signed=False)
-
-    n, sought = min(cell.change.n for cell in compared if cell.change), format_percent(SEEN_EFFECT, 0, False)
+    n, sought = min(counts), format_percent(SEEN_EFFECT, 0, False)
     if n < 2:
+        three, five = (format_percent(_spread_that_shows(runs), signed=False) for runs in (3, 5))
         return (
             f"One run tells no spread. With 3 runs a cell a change of {sought} shows if runs "
-            f"spread by at most {amount(3)} (CV), with 5 runs by {amount(5)}."
+            f"spread by at most {three} (CV), with 5 runs by {five}."
         )
     variations = [cell.variation for cell in cells if cell.variation is not None]
     usual = math.sqrt(statistics.fmean(value**2 for value in variations))
-    more = next((number for number in range(2, 201) if spread(number) >= usual), None)
+    more = next((number for number in range(2, 201) if _spread_that_shows(number) >= usual), None)
     runs = f"{more} runs a cell" if more else "more than 200 runs a cell"
+    least = format_percent(_spread_that_shows(n), signed=False)
     return (
         f"Runs of a cell spread by {format_percent(usual, signed=False)} (CV). With {n} runs a cell, a "
-        f"change of {sought} shows if they spread by at most {amount(n)}; with theirs it takes {runs}."
+        f"change of {sought} shows if they spread by at most {least}; with theirs it takes {runs}."
     )
+
+
+def _spread_that_shows(n: int) -> float:
+    """Greatest spread (CV) at which n runs a cell still show a change of `SEEN_EFFECT`."""
+    from scipy.special import stdtrit
+
+    return math.log1p(SEEN_EFFECT) / (float(stdtrit(2 * n - 2, (1 + LEVEL) / 2)) * math.sqrt(2 / n))
 
 
 def _unlike_transactions(cells: Sequence[LogCell], arms: Sequence[str]) -> Iterator[Caveat]:
@@ -275,46 +282,68 @@ def judge_claim(logs: LogSet, text: str) -> str:
     from benchbook.compare.stats import equivalence
     from benchbook.compare.stats.intervals import Interval
 
-    match = _CLAIM.fullmatch(text)
-    if match is None:
+    claim = _CLAIM.fullmatch(text)
+    if claim is None:
         both = f"{logs.arms[-1]}/{logs.arms[0]}" if len(logs.arms) > 1 else "haproxy/direct"
         example = f'write "{both} = -5.8%" or "≥ 2x at 64 threads"'
         raise BenchbookError(f"--claim: {text}: not a claim; {example}")
-    arm, base = match["arm"], match["base"]
-    for name in filter(None, (arm, base)):
-        if find_arm(name, logs.arms) is None:
-            raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, logs.arms)}")
-    if arm is None and len(logs.arms) != 2:
-        names = ", ".join(logs.arms)
-        raise BenchbookError(f"--claim: {text}: which arms? There are {names}; write ARM/BASELINE first")
-    baseline, treated = (find_arm(name, logs.arms) for name in (base, arm)) if arm else logs.arms
-    value = float(match["value"])
-    share = value / 100 if match["unit"] == "%" else value - 1
-    sign = {">=": "≥", "<=": "≤"}.get(match["sign"], match["sign"])
-    band = equivalence.point_band(share) if sign == "=" else equivalence.EquivalenceBand(
-        share if sign in "≥>" else None, share if sign in "≤<" else None, is_strict=sign in "<>")  # fmt: skip
-    results: list[tuple[str, Change]] = []
-    for workload, level in logs.rows:
-        if int(match["level"] or level) != level or (match["workload"] or "") not in workload:
-            continue
-        cells = logs.cell(workload, level, str(treated)), logs.cell(workload, level, str(baseline))
-        if cells[0] and cells[1]:
-            change = compare_runs(cells[0].runs, cells[1].runs, logs.layout.is_paired)
-            if change is not None:
-                results.append((f"{workload}, {level} threads", change))
-    if not results:
+    baseline, treated = _find_claimed_arms(text, claim, logs.arms)
+    band = _find_claimed_band(claim)
+    changes = [*_find_claimed_changes(logs, claim, treated, baseline)]
+    if not changes:
         return f"{text}: can't be told from these logs: no level has runs of both arms"
     outcomes = {
         equivalence.judge_interval(Interval(each.n, LEVEL, each.log_mean, each.log_low, each.log_high), band)
-        for _, each in results
+        for _, each in changes
     }
     verdict = "does not hold" if "contradicted" in outcomes else "can't be told from these logs"
     verdict = "holds" if outcomes == {"confirmed"} else verdict
-    parts = [f"{place} {format_percent(each.effect)} ({_describe_interval(each)})" for place, each in results]
+    parts = [f"{place} {format_percent(each.effect)} ({_describe_interval(each)})" for place, each in changes]
     shown = "; ".join(parts[:6]) + ("; …" if len(parts) > 6 else "")
+    return f"{text}: {verdict} (allowed: {_describe_band(band)}; here: {shown})"
+
+
+def _find_claimed_arms(text: str, claim: re.Match[str], arms: Sequence[str]) -> tuple[str, str]:
+    """Baseline and arm of a claim, the only two where it names none. Raises BenchbookError."""
+    if claim["arm"] is None:
+        if len(arms) != 2:
+            which = f"which arms? There are {', '.join(arms)}; write ARM/BASELINE first"
+            raise BenchbookError(f"--claim: {text}: {which}")
+        return arms[0], arms[1]
+    names = {name: find_arm(name, arms) for name in claim.group("arm", "base")}
+    for name, arm in names.items():
+        if arm is None:
+            raise BenchbookError(f"--claim: {name}: no arm; {did_you_mean(name, arms)}")
+    return str(names[claim["base"]]), str(names[claim["arm"]])
+
+
+def _find_claimed_changes(
+    logs: LogSet, claim: re.Match[str], treated: str, baseline: str
+) -> Iterator[tuple[str, Change]]:
+    """Place and change of each cell that a claim is about and that both arms have runs in."""
+    for workload, level in logs.rows:
+        if int(claim["level"] or level) != level or (claim["workload"] or "") not in workload:
+            continue
+        here, base = (logs.cell(workload, level, arm) for arm in (treated, baseline))
+        change = compare_runs(here.runs, base.runs, logs.layout.is_paired) if here and base else None
+        if change is not None:
+            yield f"{workload}, {level} threads", change
+
+
+def _find_claimed_band(claim: re.Match[str]) -> EquivalenceBand:
+    from benchbook.compare.stats import equivalence
+
+    value, sign = float(claim["value"]), claim["sign"]
+    share = value / 100 if claim["unit"] == "%" else value - 1
+    if sign == "=":
+        return equivalence.point_band(share)
+    low, high = (share, None) if sign[0] in ">≥" else (None, share)
+    return equivalence.EquivalenceBand(low, high, is_strict=sign in "<>")
+
+
+def _describe_band(band: EquivalenceBand) -> str:
     low, high = (None if end is None else format_percent(end) for end in (band.low, band.high))
-    allowed = f"{low} to {high}" if low and high else f"above {low}" if low else f"below {high}"
-    return f"{text}: {verdict} (allowed: {allowed}; here: {shown})"
+    return f"{low} to {high}" if low and high else f"above {low}" if low else f"below {high}"
 
 
 def _describe_interval(change: Change) -> str:

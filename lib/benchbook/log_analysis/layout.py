@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
@@ -115,19 +115,25 @@ def identify_runs(
     names = {run.path: run.path[len(root) :] for run in runs}
     roles_by_path, patterns = _guess_roles(runs, names) if by is None else (_by_pattern(names, by), [by])
     described = _describe_arms(roles_by_path, texts)
-    named = []
-    for run in runs:
-        roles = roles_by_path[run.path]
-        arm, repeat = described.get(run.path) or roles.get("arm", ""), roles.get("repeat", "")
-        level = int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads
-        run = replace(run, process=roles.get("process", ""), repeat=repeat or roles.get("date", ""))
-        named.append(replace(run, arm=arm, workload=_name_workload(run, roles), level=level))
+    named = [_with_roles(run, roles_by_path[run.path], described.get(run.path)) for run in runs]
     named = _with_order(_with_arms(named, root, arm_globs))
     # A repetition's name may say that it belongs to one of the other arms, as passes do.
-    each = [roles_by_path[run.path] for run in named]
-    pairing = [roles.get("repeat") and _PAIRS.search(roles.get("repeat_word", "")) for roles in each]
-    is_paired = bool(pairing) and all(pairing)
+    is_paired = all(
+        roles.get("repeat") and _PAIRS.search(roles.get("repeat_word", ""))
+        for roles in roles_by_path.values()
+    )
     return named, Layout(tuple(patterns), _order_arms(named, baseline), is_paired)
+
+
+def _with_roles(run: LogRun, roles: Mapping[str, str], description: str | None) -> LogRun:
+    return replace(
+        run,
+        arm=description or roles.get("arm", ""),
+        workload=_name_workload(run, roles),
+        level=int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads,
+        repeat=roles.get("repeat") or roles.get("date", ""),
+        process=roles.get("process", ""),
+    )
 
 
 def _common_folder(paths: Sequence[str]) -> str:
@@ -137,29 +143,32 @@ def _common_folder(paths: Sequence[str]) -> str:
 
 
 def _guess_roles(runs: Sequence[LogRun], paths: Mapping[str, str]) -> tuple[Roles, list[str]]:
-    threads: dict[str, set[int]] = {}
-    for run in runs:
-        threads.setdefault(run.path, set()).add(run.threads)
-    names = {path: _Name(relative, threads[path], []) for path, relative in paths.items()}
+    by_path = group_by(runs, lambda run: run.path)
+    names = {
+        path: _Name(relative, {run.threads for run in by_path[path]}, []) for path, relative in paths.items()
+    }
     every = [*names.values()]
-    for name in every:
-        for match in _DATE.finditer(name.path):
-            name.add(match, "date")
+    _mark_all(every, "date", _DATE)
     _find_workloads(every)
     if not _find_threads(every):
         # Folders of several people have the number in places of their own.
         folders = group_by(every, lambda name: name.path.rpartition("/")[0].partition("/")[0])
         for members in folders.values():
-            if len({*map(frozenset, (name.threads for name in members))}) > 1:
+            if len({frozenset(name.threads) for name in members}) > 1:
                 _find_threads(members)
-    for role, pattern in (("repeat", _REPEAT), ("process", _PROCESS)):
-        for name in every:
-            for match in pattern.finditer(name.path):
-                if name.is_free(*match.span(1)):
-                    name.add(match, role, 1)
+    _mark_all(every, "repeat", _REPEAT)
+    _mark_all(every, "process", _PROCESS)
     _keep_counting(every)
     _find_counters(every)
     return _find_arms(names)
+
+
+def _mark_all(names: Sequence[_Name], role: str, pattern: re.Pattern[str]) -> None:
+    """Give a role to each first group of a pattern that has none yet."""
+    for name in names:
+        for match in pattern.finditer(name.path):
+            if name.is_free(*match.span(1)):
+                name.add(match, role, 1)
 
 
 def _find_workloads(names: Sequence[_Name]) -> None:
@@ -174,16 +183,14 @@ def _find_workloads(names: Sequence[_Name]) -> None:
 def _find_threads(names: Sequence[_Name]) -> bool:
     """Mark the number that agrees with the log's threads in nearly all names; False if there is none."""
     single = [name for name in names if len(name.threads) == 1]
-    for pattern, slot in itertools.product((_THREADS, _NUMBER), SLOTS) if single else ():
-        agree = [
-            (name, match, group, int(match[group]) / max(1, *name.threads))
-            for name, match, group in _find_free(single, pattern, slot)
-            if int(match[group])
-        ]
-        for times in sorted({ratio for *_, ratio in agree if ratio == int(ratio) and 1 <= ratio <= 64}):
-            fitting = [item for item in agree if item[3] == times]
-            if len(fitting) >= NEARLY_ALL * len(single):
-                for name, match, group, _ in fitting:
+    for pattern, slot in itertools.product((_THREADS, _NUMBER), SLOTS):
+        by_ratio = group_by(
+            _find_free(single, pattern, slot),
+            lambda item: int(item[1][item[2]]) / max(1, *item[0].threads),
+        )
+        for times in sorted(ratio for ratio in by_ratio if ratio == int(ratio) and 1 <= ratio <= 64):
+            if len(by_ratio[times]) >= NEARLY_ALL * len(single):
+                for name, match, group in by_ratio[times]:
                     name.add(match, "threads", group)
                 return True
     return False
@@ -216,8 +223,8 @@ def _find_counters(names: Sequence[_Name]) -> None:
     for slot in SLOTS:
         chosen = [*_find_free(names, _NUMBER, slot)]
         values = {int(match[1]) for _, match, _ in chosen}
-        is_counting = len(chosen) == len(names) and len(values) > 1 and min(values) in (0, 1)
-        if is_counting and max(values) - min(values) + 1 == len(values):
+        is_counting = any(values == {*range(first, first + len(values))} for first in (0, 1))
+        if len(chosen) == len(names) and len(values) > 1 and is_counting:
             for name, match, group in chosen:
                 name.add(match, "repeat", group)
             return
@@ -251,12 +258,9 @@ def _common_ends(values: list[str]) -> tuple[int, int] | None:
     # Words stay whole, and so do short names.
     is_short = all(len(part) <= SHORT_NAME for value in values for part in value.split("/"))
     inside = (lambda char: char != "/") if is_short else str.isalnum
-    while start and inside(first[start - 1]):
-        start -= 1
-    while end and inside(first[len(first) - end]):
-        end -= 1
+    start, end = (_without_word(text, inside) for text in (first[:start], mirrored[0][:end]))
     # The word of a number that follows is none of the name.
-    word = _ROLE_WORD.search(first[: len(first) - end] if end else first)
+    word = _ROLE_WORD.search(first[: len(first) - end])
     if word is not None and all(value[: len(value) - end].endswith(word[0]) for value in values):
         end += len(word[0])
     while _are_separated(values, start):
@@ -264,6 +268,11 @@ def _common_ends(values: list[str]) -> tuple[int, int] | None:
     while _are_separated(values, -end - 1):
         end += 1
     return start, end
+
+
+def _without_word(text: str, inside: Callable[[str], bool]) -> int:
+    """Length of a text without the characters of a word at its end."""
+    return next((at for at in range(len(text), 0, -1) if not inside(text[at - 1])), 0)
 
 
 def _are_separated(values: list[str], at: int) -> bool:
@@ -275,26 +284,35 @@ def _are_separated(values: list[str], at: int) -> bool:
 def _assign_roles(
     name: _Name, row: list[str], cuts: Sequence[tuple[int, int] | None], has_folder: bool
 ) -> dict[str, str]:
-    roles: dict[str, str] = {}
-    arms: list[str] = []
+    roles = {"arm": ""}
     for at, (piece, cut) in enumerate(zip(row, cuts, strict=True)):
         if cut is not None and (text := piece[cut[0] : len(piece) - cut[1]].strip("/-_. ")):
-            if not has_folder or "/" in "".join(row[at:]):
-                arms.append(text)
-            else:
-                roles["workload"] = " ".join(filter(None, (roles.get("workload"), text)))
-        if at == len(name.spans):
-            continue
-        start, _, role, value = name.spans[at]
-        if role == "repeat":
-            word = re.search(r"([A-Za-z]+)[-_=. ]?0*$", name.path[:start])
-            is_worded = word is not None and re.fullmatch(f"(?i:{_REPEATS})", word[1]) is not None
-            # A bare number in front of the arms is that of a pass over all of them.
-            is_pass = not is_worded and any(cut is not None for cut in cuts[at + 1 :])
-            roles["repeat_word"] = word[1] if word and is_worded else "pass" if is_pass else ""
-        between = " " if role == "workload" else "."
-        roles[role] = f"{roles[role]}{between}{value}" if role in roles and role != "threads" else value
-    return {**roles, "arm": " ".join(arms)}
+            _add_role(roles, _role_of_piece(row, at, has_folder), text)
+        if at < len(name.spans):
+            start, _, role, value = name.spans[at]
+            if role == "repeat":
+                roles["repeat_word"] = _word_of_repeat(name.path[:start], any(cuts[at + 1 :]))
+            _add_role(roles, role, value)
+    return roles
+
+
+def _add_role(roles: dict[str, str], role: str, text: str) -> None:
+    """Add what a name says of a role to what it has said of it; the last number is that of threads."""
+    between = " " if role in ("arm", "workload") else "."
+    roles[role] = f"{roles[role]}{between}{text}" if roles.get(role) and role != "threads" else text
+
+
+def _role_of_piece(row: list[str], at: int, has_folder: bool) -> str:
+    """Role of what varies at a place: where folders vary, it is a workload's behind them."""
+    return "arm" if not has_folder or "/" in "".join(row[at:]) else "workload"
+
+
+def _word_of_repeat(before: str, has_arms_behind: bool) -> str:
+    """Word of a repetition, such as `run`; a bare number in front of the arms is that of a pass over all."""
+    word = re.search(r"([A-Za-z]+)[-_=. ]?0*$", before)
+    if word is not None and re.fullmatch(f"(?i:{_REPEATS})", word[1]):
+        return word[1]
+    return "pass" if has_arms_behind else ""
 
 
 def _build_pattern(
@@ -304,7 +322,7 @@ def _build_pattern(
     roles = [span[2] for span in name.spans]
     for at, (piece, cut) in enumerate(zip(row, cuts, strict=True)):
         begin, end = (len(piece), len(piece)) if cut is None else (cut[0], len(piece) - cut[1])
-        role = "arm" if not has_folder or "/" in "".join(row[at:]) else "workload"
+        role = _role_of_piece(row, at, has_folder)
         text += piece[:begin] + (f"{{{role}}}" if piece[begin:end] else "") + piece[end:]
         text += f"{{{roles[at]}}}" if at < len(roles) else ""
     return text
@@ -312,32 +330,34 @@ def _build_pattern(
 
 def _by_pattern(names: Mapping[str, str], by: str) -> Roles:
     """Roles of each path by a pattern of the user's; raises BenchbookError if it fits none."""
-    words = re.split(r"\{(\w+)\}", by)
-    if unknown := [role for role in words[1::2] if role not in ROLES]:
-        known_roles = ", ".join(f"{{{role}}}" for role in ROLES)
-        raise BenchbookError(f"--by: {{{unknown[0]}}} is unknown; write {known_roles}")
-    regex = re.escape(words[0]).replace(r"\*", "[^/]*")
-    for number, (role, literal) in enumerate(zip(words[1::2], words[2::2], strict=True)):
-        # A folder's name may be part of an arm only where nothing else follows in it.
-        shape = _SHAPES.get(role, r"[^/]+?")
-        regex += f"(?P<{role}{number}>{shape})" + re.escape(literal).replace(r"\*", "[^/]*")
-    pattern = re.compile(rf"{regex}(?:\.(?:log|txt|out|res|gz|xz|zst))*")
-    by_path = {}
+    pattern = _compile_pattern(by)
+    by_path: Roles = {}
     for path, relative in names.items():
         parts = path.split("/")
-        match = pattern.fullmatch(relative)
         # A pattern may begin in any folder.
         tails = ("/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1))
-        match = match or next(filter(None, map(pattern.fullmatch, tails)), None)
-        roles: dict[str, str] = {}
+        match = next(filter(None, map(pattern.fullmatch, (relative, *tails))), None)
+        roles = by_path[path] = {}
         for key, value in (match.groupdict() if match else {}).items():
             role = key.rstrip("0123456789")
             roles[role] = f"{roles[role]} {value}" if role in roles else value
-        by_path[path] = roles
     if not any(roles.get(role) for roles in by_path.values() for role in ("arm", "repeat", "workload")):
         example = next(iter(names.values()))
         raise BenchbookError(f"--by '{by}' fits none of {len(names)} files, such as {example}")
     return by_path
+
+
+def _compile_pattern(by: str) -> re.Pattern[str]:
+    """A pattern of the user's, with a numbered group for each role; raises BenchbookError for no role."""
+    words = re.split(r"\{(\w+)\}", by)
+    if unknown := [role for role in words[1::2] if role not in ROLES]:
+        known_roles = ", ".join(f"{{{role}}}" for role in ROLES)
+        raise BenchbookError(f"--by: {{{unknown[0]}}} is unknown; write {known_roles}")
+    regex = re.escape(words[0])
+    for number, (role, literal) in enumerate(zip(words[1::2], words[2::2], strict=True)):
+        # A folder's name may be part of an arm only where nothing else follows in it.
+        regex += f"(?P<{role}{number}>{_SHAPES.get(role, r'[^/]+?')})" + re.escape(literal)
+    return re.compile(regex.replace(r"\*", "[^/]*") + r"(?:\.(?:log|txt|out|res|gz|xz|zst))*")
 
 
 def _describe_arms(results: Mapping[str, Mapping[str, str]], texts: Mapping[str, str]) -> dict[str, str]:
@@ -397,17 +417,15 @@ def _with_arms(runs: list[LogRun], root: str, arm_globs: Sequence[tuple[str, str
     for name, pattern in arm_globs:
         # A pattern may be of a part of the path.
         runs = [replace(run, arm=name) if fnmatch(run.path, f"*{pattern}*") else run for run in runs]
-    if all(run.arm for run in runs):
-        return runs
     headings = [_THREADS.sub("", _WORKLOAD.sub("", run.heading)).strip(" ,:;-–()") for run in runs]
-    places = [(run.options.get("host"), run.options.get("port")) for run in runs]
-    for arms in (headings, [":".join(filter(None, place)) for place in places]):
-        if len({*arms}) > 1 and all(arms):
-            return [replace(run, arm=run.arm or arm) for run, arm in zip(runs, arms, strict=True)]
-    folder = os.path.basename(root.rstrip("/"))
+    places = [":".join(filter(None, map(run.options.get, ("host", "port")))) for run in runs]
+    telling = [arms for arms in (headings, places) if len({*arms}) > 1 and all(arms)]
     paths = {run.path for run in runs}
-    stem = _ENDINGS.sub("", os.path.basename(next(iter(paths)))) if len(paths) == 1 else folder
-    return [replace(run, arm=run.arm or stem or "all") for run in runs]
+    stem = os.path.basename(root.rstrip("/"))
+    if len(paths) == 1:
+        stem = _ENDINGS.sub("", os.path.basename(paths.pop()))
+    arms = telling[0] if telling else [stem or "all"] * len(runs)
+    return [replace(run, arm=run.arm or arm) for run, arm in zip(runs, arms, strict=True)]
 
 
 def _with_order(runs: list[LogRun]) -> list[LogRun]:
@@ -422,13 +440,16 @@ def _with_order(runs: list[LogRun]) -> list[LogRun]:
 
 
 def _order_arms(runs: Sequence[LogRun], baseline: str | None) -> tuple[str, ...]:
-    arms = sorted({run.arm for run in runs}, key=lambda arm: [
-        (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", arm) if part
-    ])  # fmt: skip
+    arms = sorted({run.arm for run in runs}, key=_number_key)
     first = next((arm for arm in arms if _BASELINE.search(arm)), arms[0])
     if baseline is not None and (first := find_arm(baseline, arms) or "") not in arms:
         raise BenchbookError(f"--baseline {baseline}: no arm has that name; there are {', '.join(arms)}")
     return (first, *(arm for arm in arms if arm != first))
+
+
+def _number_key(text: str) -> list[tuple[int, int | str]]:
+    """Key that sorts texts with their numbers by value."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", text) if part]
 
 
 def find_arm(name: str, arms: Sequence[str]) -> str | None:

@@ -18,6 +18,7 @@ import numpy as np
 from benchbook.core.util import parallel
 from benchbook.log_analysis.caveats import Caveat, caveats_of_log
 from benchbook.read import log_extraction
+from benchbook.read.intervals import ReportLine
 from benchbook.read.log import Summary, SysbenchLog, merge_logs
 from benchbook.read.log_extraction import MOST_BYTES, Output
 
@@ -220,48 +221,59 @@ def read_run(
 ) -> LogRun | SkippedFile:
     """The run of one output, or the reason that it is none."""
     log, foreign = log_extraction.parse_output(output)
-    line = output.numbers[0] if output.numbers else 1
+    line = output.line_of(1) or 1
     place = path, line if line > 1 else None
+    total = log.final
     if "SQL statistics" not in output.text and _name_of_test(output.text):
         return SkippedFile(*place, _other_test(path, log, output))
-    if log.status != "complete" or log.final is None or log.header.threads is None:
+    if log.status != "complete" or total is None or log.header.threads is None:
         return SkippedFile(*place, _explain_refusal(log, output))
-    total, qps = log.final, log.final.queries_per_s
-    last = log.intervals[-1] if log.intervals else None
-    if qps is None and last and last.qps is not None and last.is_hook:
-        qps = last.qps if last.threads == 0 else float(np.mean(log.intervals.column("qps")))
-    if qps is None:
+    if (qps := _find_qps(log, total)) is None:
         return SkippedFile(*place, _other_test(path, log, output))
-    options = _parse_options(output.before)
-    skips_begin = "Skipping BEGIN/COMMIT" in output.text and total.taken_s is not None
-    if skips_begin and total.total_time_s:
+    options, fields = _parse_options(output.before), _total_fields(total)
+    if total.taken_s is not None and "Skipping BEGIN/COMMIT" in output.text:
         # 0.4 counts BEGIN and COMMIT as other queries where it sends none.
-        qps = ((total.reads or 0) + (total.writes or 0)) / total.total_time_s
+        qps, fields["other"] = (fields["reads"] + fields["writes"]) / fields["time_s"], 0
     run = LogRun(
         path=path, line=line, order=order, version=log.header.version or "", threads=log.header.threads,
-        **_total_fields(total) | ({"other": 0} if skips_begin else {}),
-        tps=(total.events or 0) / (total.total_time_s or 1.0), qps=qps,
+        **fields, tps=fields["events"] / fields["time_s"], qps=qps,
         interval_s=log.header.interval_s, rate=log.header.rate, options=options,
         heading=_last_heading(output.before), undone=output.undone,
         caveats=tuple(caveats_of_log(path, output, log, foreign, options)),
         ended_at=ended_at, digest=hashlib.sha256(" ".join(output.text.split()).encode()).hexdigest(), log=log,
     )  # fmt: skip
     if keeps_series:
-        bars, series = log.histogram, {name: log.intervals.column(name) for name in SERIES}
-        run = replace(run, series=series, histogram=None if bars is None else (bars.buckets, bars.counts))
+        bars = log.histogram
+        run = replace(
+            run, series=_columns_of(log), histogram=None if bars is None else (bars.buckets, bars.counts)
+        )
     # A log is needed once more where processes may have run together.
     return run if _MAY_BE_PROCESS.search(path) else replace(run, log=None)
 
 
+def _columns_of(log: SysbenchLog) -> dict[str, Any]:
+    return {name: log.intervals.column(name) for name in SERIES}
+
+
+def _find_qps(log: SysbenchLog, total: Summary) -> float | None:
+    """Queries a second of a run: of its totals, or of its report hooks, whose cumulative line is the last."""
+    last = log.intervals[-1] if log.intervals else None
+    if total.queries_per_s is not None or last is None or last.qps is None or not last.is_hook:
+        return total.queries_per_s
+    return last.qps if last.threads == 0 else float(np.mean(log.intervals.column("qps")))
+
+
+# Fields of a run, what its totals call them, and what they are where a line was not there.
+_OF_TOTALS = {
+    "time_s": ("total_time_s", 0.0), "events": ("events", 0), "reads": ("reads", 0), "writes": ("writes", 0),
+    "other": ("other", 0), "errors": ("ignored_errors", 0), "reconnects": ("reconnects", 0),
+    "avg_ms": ("latency_avg_ms", 0.0), "max_ms": ("latency_max_ms", 0.0), "percentile": ("percentile", None),
+}  # fmt: skip
+
+
 def _total_fields(total: Summary) -> dict[str, Any]:
-    """Fields of a run that its totals have under other names; 0 for lines that were not there."""
-    return {
-        "time_s": total.total_time_s or 0.0, "events": total.events or 0, "reads": total.reads or 0,
-        "writes": total.writes or 0, "other": total.other or 0, "errors": total.ignored_errors or 0,
-        "reconnects": total.reconnects or 0, "avg_ms": total.latency_avg_ms or 0.0,
-        "max_ms": total.latency_max_ms or 0.0, "percentile": total.percentile or None,
-        "percentile_ms": total.latency_percentile_ms,
-    }  # fmt: skip
+    fields = {name: getattr(total, its) or otherwise for name, (its, otherwise) in _OF_TOTALS.items()}
+    return {**fields, "percentile_ms": total.latency_percentile_ms}
 
 
 _MAY_BE_PROCESS = re.compile(
@@ -271,22 +283,28 @@ _MAY_BE_PROCESS = re.compile(
 
 def _explain_refusal(log: SysbenchLog, output: Output) -> str:
     """Reason that an output is no whole run, with all it says even so."""
-    reports = [report for report in log.intervals if report.threads]
     if log.status == "failed":
         return f"failed: {_shorten_text(log.why[0])}"
-    if not output.is_headed and reports and not log.summaries:
-        rate = float(np.mean([report.qps if report.qps is not None else report.tps for report in reports]))
-        most = max(report.threads for report in reports)
-        text = f"{len(reports)} report lines without their run: mean {rate:,.2f} qps, {most} threads"
-        if first := next((report for report in reports if report.threads < most), None):
-            before = float(np.mean([report.qps or 0.0 for report in reports if report.threads == most]))
-            text += f"; from {first.second:g} s on {first.threads} threads hang, {before:,.0f} qps before"
+    if log.summaries:
+        return f"no whole run: {_shorten_text(log.why[0]) if log.why else log.status}"
+    reports = [report for report in log.intervals if report.threads]
+    if reports and not output.is_headed:
+        return _describe_report_lines(reports)
+    last = f" at {reports[-1].second:g} s" if reports else ""
+    text = f"cut{last} after {len(reports)} report lines: no totals"
+    return f"{text} (it died, was stopped, or is still being written)"
+
+
+def _describe_report_lines(reports: Sequence[ReportLine]) -> str:
+    """Throughput of report lines without their run, and the second from which threads hang, if any do."""
+    rate = float(np.mean([report.tps if report.qps is None else report.qps for report in reports]))
+    most = max(report.threads for report in reports)
+    text = f"{len(reports)} report lines without their run: mean {rate:,.2f} qps, {most} threads"
+    first = next((report for report in reports if report.threads < most), None)
+    if first is None:
         return text
-    if not log.summaries:
-        last = f" at {reports[-1].second:g} s" if reports else ""
-        text = f"cut{last} after {len(reports)} report lines: no totals"
-        return f"{text} (it died, was stopped, or is still being written)"
-    return f"no whole run: {_shorten_text(log.why[0]) if log.why else log.status}"
+    before = float(np.mean([report.qps or 0.0 for report in reports if report.threads == most]))
+    return f"{text}; from {first.second:g} s on {first.threads} threads hang, {before:,.0f} qps before"
 
 
 def _shorten_text(text: str) -> str:
@@ -362,27 +380,28 @@ def join_processes(runs: Sequence[LogRun]) -> list[LogRun]:
 
 
 def _join_processes(group: list[LogRun]) -> Iterator[LogRun]:
-    if len(group) == 1 or not _can_overlap(group):
+    logs = [run.log for run in group if run.log is not None]
+    log = merge_logs(logs) if len(group) > 1 and _can_overlap(group) else None
+    total = None if log is None else log.final
+    if log is None or total is None or total.queries_per_s is None:
         yield from group
         return
-    log = merge_logs([run.log for run in group if run.log is not None])
-    total = log.final
-    if total is None or total.queries_per_s is None:
-        yield from group
-        return
-    first = group[0]
+    first, threads = group[0], sum(run.threads for run in group)
+    caveats = [_describe_sum(group, total), *(caveat for run in group for caveat in run.caveats)]
+    yield replace(
+        first,
+        **_total_fields(total),
+        threads=threads, tps=sum(run.tps for run in group), qps=total.queries_per_s,
+        caveats=tuple(caveats), series=first.series and _columns_of(log), processes=len(group), level=threads,
+    )  # fmt: skip
+
+
+def _describe_sum(group: list[LogRun], total: Summary) -> Caveat:
     places = ", ".join(run.place for run in group[1:])
     text = f"{len(group)} processes that ran together are added up (with {places})"
     if total.percentile is None:
         text += "; their percentiles can't be put together without histograms"
-    yield replace(
-        first,
-        **_total_fields(total),
-        threads=log.header.threads or 0, tps=sum(run.tps for run in group), qps=total.queries_per_s,
-        caveats=(Caveat(first.path, None, "processes", text), *(c for run in group for c in run.caveats)),
-        series=None if first.series is None else {name: log.intervals.column(name) for name in SERIES},
-        processes=len(group), level=log.header.threads or first.level,
-    )  # fmt: skip
+    return Caveat(group[0].path, None, "processes", text)
 
 
 def _can_overlap(group: list[LogRun]) -> bool:

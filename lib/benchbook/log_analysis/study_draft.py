@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.core.study import descriptors
@@ -41,7 +42,6 @@ def draft_study(logs: LogSet) -> str:
     port = common.get("port", "5432" if driver == descriptors.PGSQL else "3306")
     levels = sorted({run.level for run in logs.runs})
     run_s = min(LONGEST_RUN_S, max(8, round(max(run.time_s for run in logs.runs))))
-    names = dict(zip(logs.arms, _unique_names(logs.arms), strict=True))
     lines = [
         f'title: "{len(logs.arms)} arms of existing logs, measured in blocks"',
         f'question: "How many queries a second does each arm serve?"  {TO_FILL}: yours',
@@ -51,20 +51,9 @@ def draft_study(logs: LogSet) -> str:
         f"engine: {{name: {likely.name}}}  {TO_FILL}: yours",
         "arms:  # the first is the baseline",
     ]
-    for place, arm in enumerate(logs.arms):
-        if place == 0:
-            lines.append(f"  {names[arm]}: {{}}  # {arm}")
-            continue
-        its = next((run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {})
-        endpoint = f"host: {its.get('host', f'{names[arm]}.example.org')}, port: {its.get('port', port)}"
-        lines.append(f"  {names[arm]}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers")
+    lines += _draft_arms(logs, port)
     lines += [f"aa: {{threads: [{levels[len(levels) // 2]}]}}  # the baseline against itself", "workloads:"]
-    workloads = list(dict.fromkeys(workload for workload, _ in logs.rows))
-    for workload, name in zip(workloads, _unique_names(workloads), strict=True):
-        script = next((name for name in _KNOWN_SCRIPTS if name.removeprefix("oltp_") in workload), None)
-        shown = f"{{script: {script or 'oltp_read_write'}}}"
-        note = "" if script else f"  {TO_FILL}: the script of {workload}"
-        lines.append(f"  {name.replace('-', '_')}: {shown}{note}")
+    lines += _draft_workloads(logs)
     size = common.get("table_size", "100000")
     note = "" if "table_size" in common else f"  {TO_FILL}: as the logs' tables were"
     lines += [
@@ -74,6 +63,24 @@ def draft_study(logs: LogSet) -> str:
         "claims: []",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _draft_arms(logs: LogSet, port: str) -> Iterator[str]:
+    for place, (arm, name) in enumerate(zip(logs.arms, _unique_names(logs.arms), strict=True)):
+        if place == 0:
+            yield f"  {name}: {{}}  # {arm}"
+            continue
+        its = next((run.options for run in logs.runs if run.arm == arm and run.options.get("host")), {})
+        endpoint = f"host: {its.get('host', f'{name}.example.org')}, port: {its.get('port', port)}"
+        yield f"  {name}: {{endpoint: {{{endpoint}}}}}  {TO_FILL}: where {arm} answers"
+
+
+def _draft_workloads(logs: LogSet) -> Iterator[str]:
+    workloads = list(dict.fromkeys(workload for workload, _ in logs.rows))
+    for workload, name in zip(workloads, _unique_names(workloads), strict=True):
+        script = next((name for name in _KNOWN_SCRIPTS if name.removeprefix("oltp_") in workload), None)
+        note = "" if script else f"  {TO_FILL}: the script of {workload}"
+        yield f"  {name.replace('-', '_')}: {{script: {script or 'oltp_read_write'}}}{note}"
 
 
 def _unique_names(texts: list[str] | tuple[str, ...]) -> list[str]:

@@ -18,37 +18,45 @@ Heading = tuple[str, str]
 def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
     """Headings (arm and column) and cells: a row a workload and level, a group of columns an arm."""
     has_several = len({workload for workload, _ in logs.rows}) > 1
-    headings = [("", "workload"), ("", "threads")] if has_several else [("", "threads")]
-    has_n = any(cell.n > 1 for cell in logs.cells)
-    tails = {run.percentile for run in logs.runs if run.percentile and run.percentile_ms is not None}
-    rank = tails.pop() if len(tails) == 1 else None
-    for arm in logs.arms:
-        names = ["qps", "n"] if has_n else ["qps"]
-        names += ["change", "95 %"] if arm != logs.arms[0] else []
-        headings += [(arm, name) for name in (*names, "ms", *([f"p{rank} ms"] if rank else []))]
+    n = ["n"] if any(cell.n > 1 for cell in logs.cells) else []
+    tail = _tail_columns(logs)
+    columns = {arm: ["qps", *n, "change", "95 %", "ms", *tail] for arm in logs.arms}
+    columns[logs.arms[0]] = ["qps", *n, "ms", *tail]
+    shared = ["workload", "threads"] if has_several else ["threads"]
+    headings = [("", name) for name in shared]
+    headings += [(arm, name) for arm, names in columns.items() for name in names]
     rows = []
     for workload, level in logs.rows:
-        row = [workload, f"{level:,}"] if has_several else [f"{level:,}"]
-        for arm in logs.arms:
-            row += _format_cells(logs.cell(workload, level, arm), arm != logs.arms[0], has_n, rank)
+        row = [workload, f"{level:,}"][-len(shared) :]
+        for arm, names in columns.items():
+            texts = _format_cells(logs.cell(workload, level, arm), tail)
+            row += [texts.get(name, "–") for name in names]
         rows.append(row)
     return headings, rows
 
 
-def _format_cells(cell: LogCell | None, is_compared: bool, has_n: bool, rank: int | None) -> list[str]:
+def _tail_columns(logs: LogSet) -> list[str]:
+    """Column of the percentile, if all runs that printed one have the same."""
+    tails = {run.percentile for run in logs.runs if run.percentile and run.percentile_ms is not None}
+    return [f"p{tails.pop()} ms"] if len(tails) == 1 else []
+
+
+def _format_cells(cell: LogCell | None, tail: list[str]) -> dict[str, str]:
+    """Texts of a cell by their columns, without those it has nothing for."""
     if cell is None:
-        return ["–"] * (2 + has_n + 2 * is_compared + (rank is not None))
-    cells = [number_format.format_significant(cell.mean("qps"), 4)] + ([str(cell.n)] if has_n else [])
-    if is_compared:
-        change = cell.change
-        interval = change and (number_format.format_interval(change.low, change.high) or str(change.reason))
-        cells += ["–" if change is None else number_format.format_percent(change.effect), interval or "–"]
-    cells.append(number_format.format_decimal(cell.mean("avg_ms"), 2))
-    if rank is not None:
-        percentiles = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
-        is_whole = len(percentiles) == cell.n
-        cells.append(number_format.format_decimal(sum(percentiles) / cell.n, 2) if is_whole else "–")
-    return cells
+        return {}
+    texts = {
+        "qps": number_format.format_significant(cell.mean("qps"), 4),
+        "n": str(cell.n),
+        "ms": number_format.format_decimal(cell.mean("avg_ms"), 2),
+    }
+    if (change := cell.change) is not None:
+        texts["change"] = number_format.format_percent(change.effect)
+        texts["95 %"] = number_format.format_interval(change.low, change.high) or str(change.reason)
+    percentiles = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
+    if len(percentiles) == cell.n:
+        texts |= dict.fromkeys(tail, number_format.format_decimal(sum(percentiles) / cell.n, 2))
+    return texts
 
 
 def joined_headings(headings: Sequence[Heading]) -> list[str]:
@@ -70,8 +78,8 @@ def arm_rows(
     """Headings and cells of `table_rows` as a row a workload, level and arm, those without runs left out."""
     shared = sum(not arm for arm, _ in headings)
     # The change comes behind the throughput, whatever the baseline lacks.
-    names = [*("qps", "n", "change", "95 %"), *(name for arm, name in headings if arm)]
-    names = [name for name in dict.fromkeys(names) if any(arm and name == its for arm, its in headings)]
+    present = dict.fromkeys(name for arm, name in headings if arm)
+    names = [name for name in dict.fromkeys(("qps", "n", "change", "95 %", *present)) if name in present]
     rows: list[list[str]] = []
     for row in wide_rows:
         cells = dict(zip(headings, row, strict=True))

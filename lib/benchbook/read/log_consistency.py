@@ -7,14 +7,14 @@ the events of a few milliseconds; over all blocks they agree again.
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.util import histogram, numeric_equality
 from benchbook.read.intervals import SERIES, ReportLine
-from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog, Totals, require_printed
+from benchbook.read.log import Concern, Histogram, Problem, Summary, SysbenchLog, Totals, require_printed
 
 RATED_COUNTS = ("transactions", "queries", "ignored_errors", "reconnects", "deadlocks", "read_write_requests",
                 "other_operations")  # fmt: skip
@@ -44,7 +44,7 @@ def find_disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
         Problem("numbers", line, f"{name} is {value}")
         for line, values in messages
         for name, value in values.items()
-        if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0)
+        if _is_no_count(value)
     )
     if no_numbers:
         return no_numbers
@@ -52,15 +52,20 @@ def find_disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     return tuple(problem for part in parts for problem in part(log))
 
 
+def _is_no_count(value: object) -> bool:
+    return isinstance(value, int | float) and not (math.isfinite(value) and value >= 0)
+
+
 def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
     ends = [0.0, *(block.whole().total_time_s for block in log.summaries)]
     for block, before, ended in zip(log.summaries, ends, ends[1:], strict=False):
-        checks = _block_checks(block, ended - before, log)
+        window = ended - before
+        checks = (*_count_checks(block, window), *_timer_checks(block, window, log))
         yield from (Problem("numbers", block.line, text) for is_right, text in checks if not is_right)
 
 
-def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
-    threads, whole = require_printed(log.header.threads, "threads"), block.whole()
+def _count_checks(block: Summary, window: float) -> Iterator[tuple[bool, str]]:
+    """Checks of a block's counts against each other and their rates."""
     yield window > 0, f"a window of {window:.4f} s"
     if block.total is not None:
         parts = sum(require_printed(getattr(block, name), name) for name in ("reads", "writes", "other"))
@@ -79,8 +84,13 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
         text = f"other says {block.other}, other operations {block.other_operations}"
         yield block.other_operations == block.other, text
     if block.events_per_s is not None:
-        is_rate = _is_rate(whole.events, block.events_per_s, window)
+        is_rate = _is_rate(block.whole().events, block.events_per_s, window)
         yield is_rate, f"{block.events} events in {window:.4f} s are not {block.events_per_s} per second"
+
+
+def _timer_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
+    """Checks of a block's events, latencies and threads against each other."""
+    threads, whole = require_printed(log.header.threads, "threads"), block.whole()
     timed = whole.thread_events_avg * threads
     is_count = abs(timed - round(timed)) <= 5e-5 * threads + 1e-6
     yield is_count, f"{whole.thread_events_avg} events a thread make no count"
@@ -139,65 +149,71 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
         yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(requests)}")
 
 
-def _are_in_order(log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
-    """True if all report lines are as they should be; if not, `_in_intervals` names the faults."""
-    column = log.intervals.column
-    second, threads = column("second"), column("threads")
-    counts = [column(name) for name in (*SERIES, "latency_percentile_ms")]
-    parts = column("reads_per_s") + column("writes_per_s") + column("other_per_s")
-    return (
-        step is not None
-        and step > 0
-        and not log.header.rate
-        and not column("is_hook").any()
-        and bool(np.isnan(column("queue_length")).all())
-        and all((np.isfinite(count) & (count >= 0)).all() for count in counts)
-        and np.array_equal(second, step * np.arange(1, second.size + 1))
-        and bool((threads[:-1] == log.header.threads).all())
-        and bool((abs(parts - column("qps")) <= PARTS_SLACK).all())
-        and (percent == {None} or set(column("percentile").tolist()) <= percent)
-    )
-
-
 def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
-    step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
-    if _are_in_order(log, step, percent):
-        return
-    reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
-    step = step if step and step > 0 else None
-    expected, leaving = float(step or 0), _first_leaving(log, reports)
-    for position, interval in enumerate(reports):
-        line = interval.line
-        if step is None:
-            yield Problem("intervals", line, "a report line although none was asked for")
-        elif abs(interval.second - expected) > LABEL_SHARE * step:
-            yield Problem("intervals", line, f"label {interval.second:g} s where {expected:g} s is due")
-            expected = interval.second
-        expected += step or 0
-        if position < leaving and interval.threads != log.header.threads:
-            yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
-        if interval.qps is not None:
-            each = (interval.reads_per_s, interval.writes_per_s, interval.other_per_s)
-            parts = sum(require_printed(item, "queries of each kind") for item in each)
-            if not abs(parts - interval.qps) <= PARTS_SLACK:
-                yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
-        for name, value in interval._asdict().items():
-            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
-                yield Problem("numbers", line, f"{name} is {value}")
-        if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
-            yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
-        # sysbench may end between the last report line and its queue line.
-        has_queue = interval.queue_length is not None
-        is_due = bool(log.header.rate) and (has_queue or position < len(reports) - 1)
-        if not interval.is_hook and is_due != has_queue:
-            yield Problem("intervals", line, "a report line and its queue line do not go together")
+    """Problems of report lines, found over all of them at once."""
+    header, column = log.header, log.intervals.column
+    places = np.flatnonzero((column("threads") > 0) | (column("is_hook") == 0))
+    lines = {name: column(name)[places] for name in ReportLine._fields}
+    positions, step = np.arange(places.size), header.interval_s or 0
+    due = _due_labels(lines["second"].tolist(), step)
+    due_on = dict(zip(lines["line"].tolist(), due, strict=True))
+    off_label = abs(lines["second"] - due) > LABEL_SHARE * step
+    leaving = _first_leaving(header.threads or 0, lines["threads"])
+    parts = lines["reads_per_s"] + lines["writes_per_s"] + lines["other_per_s"]
+    counts = np.array([lines[name] for name in (*SERIES, "latency_percentile_ms")])
+    percents = {block.percentile for block in log.summaries}
+    is_other = ~np.isin(lines["percentile"], [*filter(None, percents)]) & ~np.isnan(lines["percentile"])
+    # sysbench may end between the last report line and its queue line.
+    has_queue = ~np.isnan(lines["queue_length"])
+    is_due = (header.rate > 0) & (has_queue | (positions < places.size - 1))
+    rules: tuple[tuple[Concern, NDArray[np.bool_], Callable[[ReportLine], list[str]]], ...] = (
+        ("intervals", np.full(places.size, step == 0),
+         lambda report: ["a report line although none was asked for"]),
+        ("intervals", off_label & (step > 0),
+         lambda report: [f"label {report.second:g} s where {due_on[report.line]:g} s is due"]),
+        ("intervals", (positions < leaving) & (lines["threads"] != header.threads),
+         lambda report: [f"{report.threads} threads of {header.threads}"]),
+        ("numbers", ~(abs(parts - lines["qps"]) <= PARTS_SLACK), _describe_parts),
+        ("numbers", ~(np.isfinite(counts) & (counts >= 0)).all(axis=0), _describe_no_counts),
+        ("intervals", is_other & (percents != {None}),
+         lambda report: [f"percentile {report.percentile}, the totals have {percents}"]),
+        ("intervals", (lines["is_hook"] == 0) & (is_due != has_queue),
+         lambda report: ["a report line and its queue line do not go together"]),
+    )  # fmt: skip
+    for concern, is_wrong, describe in rules:
+        for report in (log.intervals[place] for place in places[is_wrong]):
+            yield from (Problem(concern, report.line, text) for text in describe(report))
 
 
-def _first_leaving(log: SysbenchLog, reports: list[ReportLine]) -> int:
+def _due_labels(labels: list[float], step: int) -> list[float]:
+    """Label that each line should have: a step after the one before, counted anew from a wrong one."""
+    due: list[float] = []
+    last = 0.0
+    for label in labels:
+        last += step
+        due.append(last)
+        if abs(label - last) > LABEL_SHARE * step:
+            last = label
+    return due
+
+
+def _describe_parts(report: ReportLine) -> list[str]:
+    if report.qps is None:
+        return []
+    each = (report.reads_per_s, report.writes_per_s, report.other_per_s)
+    parts = sum(require_printed(item, "queries of each kind") for item in each)
+    return [f"r/w/o make {parts:.2f}, qps says {report.qps}"]
+
+
+def _describe_no_counts(report: ReportLine) -> list[str]:
+    return [f"{name} is {value}" for name, value in report._asdict().items() if _is_no_count(value)]
+
+
+def _first_leaving(whole: int, threads: NDArray[np.float64]) -> int:
     """Position with only leaving threads after it: time is over, others end a last transaction."""
-    at, fewest = len(reports), 0
-    while at and fewest <= reports[at - 1].threads < (log.header.threads or 0):
-        at, fewest = at - 1, reports[at - 1].threads
+    at, fewest = threads.size, 0.0
+    while at and fewest <= threads[at - 1] < whole:
+        at, fewest = at - 1, threads[at - 1]
     return at
 
 
