@@ -25,31 +25,35 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
     """
     observed = (run.observed.get("arrangement") or {}).get("cluster")
     if observed is None:
-        if run.planned_event is not None:
-            yield from _unlike_planned(run.planned_event, run.get("started_monotonic_s"))
-        if "identity_before" not in run.observed:
-            raise Missing("which server it was is not known")
-        # Elsewhere a cluster is told by a name or number of its maker's, and no part is ours to look at.
-        if isinstance((run.observed["identity_before"] or {}).get("cluster"), Mapping):
-            raise Missing("the cluster's stores and leaders were not looked at")
+        yield from _check_without_look(run)
         return
+    is_managed = observed.get("is_managed")
     for when in ("before", "after"):
+        look, text = observed[when], f"{when} the run"
         # A store's process may have ended long before PD says so.
-        ended, stores = observed[when]["ended"], observed[when].get("stores") or {}
-        states = {name: item["state"] for name, item in sorted(stores.items()) if name not in ended}
-        yield from (f"{name} had ended {when} the run" for name in ended)
-        yield from (f"{name} was {state} {when} the run" for name, state in states.items() if state != UP)
-        if lost := list((observed[when].get("leaders") or {}).values()).count(None):
-            yield f"{count(lost, 'region')} had no leader {when} the run"
-        if (why := observed[when].get("reason")) and not observed.get("is_managed"):
-            yield f"{why} {when} the run"
-    before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
-    if observed.get("is_managed"):
-        return
-    if (event := observed.get("event")) is None:
-        yield from _count_moves(before, after)
-    else:
+        yield from (f"{name} had ended {text}" for name in look["ended"])
+        for name, item in sorted((look.get("stores") or {}).items()):
+            if item["state"] != UP and name not in look["ended"]:
+                yield f"{name} was {item['state']} {text}"
+        if lost := [*(look.get("leaders") or {}).values()].count(None):
+            yield f"{count(lost, 'region')} had no leader {text}"
+        if look.get("reason") and not is_managed:
+            yield f"{look['reason']} {text}"
+    if not is_managed and (event := observed.get("event")) is not None:
         yield from _unlike_planned(event, run.get("started_monotonic_s"))
+    elif not is_managed:
+        yield from _count_moves(observed)
+
+
+def _check_without_look(run: Evidence) -> Iterator[str]:
+    """Faults of a planned event at a server; raises Missing if the run had a cluster of ours to look at."""
+    if run.planned_event is not None:
+        yield from _unlike_planned(run.planned_event, run.get("started_monotonic_s"))
+    if "identity_before" not in run.observed:
+        raise Missing("which server it was is not known")
+    # Elsewhere a cluster is told by a name or number of its maker's, and no part is ours to look at.
+    if isinstance((run.observed["identity_before"] or {}).get("cluster"), Mapping):
+        raise Missing("the cluster's stores and leaders were not looked at")
 
 
 def describe_moves(run: Evidence) -> list[str]:
@@ -57,9 +61,8 @@ def describe_moves(run: Evidence) -> list[str]:
     observed = (run.observed.get("arrangement") or {}).get("cluster") or {}
     if observed.get("is_managed"):
         reasons = dict.fromkeys(observed[when].get("reason") for when in ("before", "after"))
-        before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
         lacks = [f"stores and leaders were not looked at: {why}" for why in reasons if why]
-        return [*_count_moves(before, after), *lacks]
+        return [*_count_moves(observed), *lacks]
     event = describe_event(run)
     return [event] if event else []
 
@@ -119,8 +122,9 @@ def _unlike_planned(event: Mapping[str, Any], began_s: float) -> Iterator[str]:
             yield f"{whose} was {step} after {took:.1f} s, {planned} s were planned"
 
 
-def _count_moves(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[str]:
+def _count_moves(observed: Mapping[str, Any]) -> Iterator[str]:
     """Number of leaders that went from one store to the other, for each pair of stores."""
+    before, after = (observed[when].get("leaders") or {} for when in ("before", "after"))
     ways = Counter(
         (store, after[region])
         for region, store in before.items()

@@ -100,7 +100,7 @@ def _check_costs(run: Evidence) -> Iterator[str]:
         return
     report, cores = run.get("turns"), run.observed.get("machine_cores")
     used = report.get("cpu_s") or {}
-    busy = sum(filter(None, run.turn_cpu_s.values())) / run.active_s if run.active_s else 0.0
+    busy = sum(filter(None, run.turn_cpu_s.values())) / (run.active_s or math.inf)
     if cores and busy > cores * (1 + CORES_SLACK):
         yield f"in its turns the arm's parts used {busy:.2f} cores, and the machine has {cores}"
     if used and used.get("client") != run.get("client", "cpu_s"):
@@ -125,15 +125,9 @@ def _check_monitor(run: Evidence) -> Iterator[str]:
     except ValueError:
         return  # What is no table is refused where the tables are made.
     parts = np.array(table["part"].to_pylist(), dtype=object)
-    # A relay that makes a distance is watched as a proxy; those in a cluster are not the arm's own.
-    has_proxy = any(name.startswith(("proxy", "relay")) for name in run.observed.get("identity_before") or ())
-    if len(parts) and has_proxy != ("proxy" in parts) and "pd" not in parts:
-        there, had = ("no", "one") if has_proxy else ("a", "none")
-        yield f"the monitor saw {there} proxy, the arm has {had}"
     mine = parts == "client"
+    yield from _check_parts(run, {*parts})
     if not mine.any():
-        if len(mine):
-            yield "the monitor saw no client"
         return
     seconds, cores = (table[name].to_numpy()[mine] for name in ("second", "cpu_cores"))
     if run.get("sysbench_s") - seconds[-1] > LACKING_S:
@@ -143,6 +137,17 @@ def _check_monitor(run: Evidence) -> Iterator[str]:
     missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * report
     if report > observed + missed + AHEAD_S or (not run.is_in_turns and observed > report + AHEAD_S):
         yield f"the client used {report:.2f} s of a core, its monitor saw {observed:.2f} s"
+
+
+def _check_parts(run: Evidence, parts: set[str]) -> Iterator[str]:
+    """Faults if a monitor that saw anything saw no client, or a proxy where none is, or none where one is."""
+    # A relay that makes a distance is watched as a proxy; those in a cluster are not the arm's own.
+    has_proxy = any(name.startswith(("proxy", "relay")) for name in run.observed.get("identity_before") or ())
+    if parts and has_proxy != ("proxy" in parts) and "pd" not in parts:
+        there, had = ("no", "one") if has_proxy else ("a", "none")
+        yield f"the monitor saw {there} proxy, the arm has {had}"
+    if parts and "client" not in parts:
+        yield "the monitor saw no client"
 
 
 def _check_stops(run: Evidence) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Checks V1 to V9: a run by sysbench's own output and exit, and by its command line, which has all."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
@@ -222,46 +223,48 @@ def started_apart_s(run: Evidence) -> float:
 
 BINARY = "sysbench"
 PLACES = {"mysql": ({"mysql-socket"}, {"mysql-host", "mysql-port"}), "pgsql": ({"pgsql-host", "pgsql-port"},)}
+ADDRESSES = frozenset[str]().union(*(options for ways in PLACES.values() for options in ways))
 
 
 def check_command_line(run: Evidence) -> Iterator[str]:
     """Faults if the recorded command line, or the file of options beside it, is not the plan's."""
     argv = run.get("argv")
     inputs = [word[2:].partition("=")[::2] for word in argv if word.startswith("--")]
-    words = [word for word in argv if not word.startswith("--")]
     setting = run.plan.get("arm_setting") or {}
-    script, has_file = run.plan_value("script"), client_sharding.has_file(setting)
-    if "event" in setting and len(words) > 1:
-        # A script whose server goes away is run by ours.
-        words[1], script = PurePosixPath(words[1]).name, "reconnecting.lua"
-    if [PurePosixPath(words[0]).name if words else None, *words[1:]] != [BINARY, script, "run"]:
-        yield f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked"
+    has_file = client_sharding.has_file(setting)
+    yield from _check_words([word for word in argv if not word.startswith("--")], run, "event" in setting)
     accounts = sum(name == sysbench_options.ACCOUNT for name, _ in inputs)
     if accounts != 1 + has_file:
         yield f"{accounts} options --{sysbench_options.ACCOUNT}, {1 + has_file} expected"
-    results = dict(inputs)
-    names = [name for name, _ in inputs if name != sysbench_options.ACCOUNT]
-    yield from (f"--{name} is given twice" for name in results if names.count(name) > 1)
+    counts = Counter(name for name, _ in inputs if name != sysbench_options.ACCOUNT)
+    yield from (f"--{name} is given twice" for name, count in counts.items() if count > 1)
     general = sysbench_options.general_options(run.planned)
     of_script = sysbench_options.of_script(run.planned)
     if has_file:
         yield from _check_arguments(run.get("options", "asked"), general, run)
-        yield from _diff_options(results, of_script)
+        yield from _diff_options(dict(inputs), of_script)
     else:
-        yield from _check_arguments(results, general | of_script, run)
+        yield from _check_arguments(dict(inputs), general | of_script, run)
+
+
+def _check_words(words: list[str], run: Evidence, has_event: bool) -> Iterator[str]:
+    """Fault if the words of a command line that are no options are others than the plan's."""
+    script, names = run.plan_value("script"), [PurePosixPath(word).name for word in words[:2]]
+    if has_event and len(words) > 1:
+        # A script whose server goes away is run by ours.
+        words, script = [words[0], names[1], *words[2:]], "reconnecting.lua"
+    if [*names[:1], *words[1:]] != [BINARY, script, "run"]:
+        yield f"the command is {' '.join(words)!r}, {f'{BINARY} {script} run'!r} asked"
 
 
 def _check_arguments(results: Mapping[str, str], requests: Mapping[str, str], run: Evidence) -> Iterator[str]:
     """Faults if options differ from the planned ones, among them those for the server's address."""
     place = {name: value for name, value in results.items() if name in sysbench_options.CONNECTION}
-    rest = {name: value for name, value in results.items() if name not in place}
-    yield from _diff_options(rest, requests)
+    yield from _diff_options({name: results[name] for name in results.keys() - place.keys()}, requests)
     driver = sysbench_options.driver_name(run.planned)
     if place.get("db-driver") != driver:
         yield f"--db-driver={place.get('db-driver')}, {driver} expected"
-    places = PLACES.get(driver, ())
-    named = place.keys() & frozenset().union(*(options for ways in PLACES.values() for options in ways))
-    if named not in places:
+    if place.keys() & ADDRESSES not in PLACES.get(driver, ()):
         yield "the command line names no server, or two"
     is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")
     if (run.plan.get("arm_setting") or {}).get("access") == registry.SOCKET and not is_socket:

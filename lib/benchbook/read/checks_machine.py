@@ -132,10 +132,12 @@ def _check_arm(run: Evidence, observations: Mapping[str, Any]) -> Iterator[str]:
             yield f"the neighbour had {shown}, the arm asks for {due.processes} of {due.shares}"
     if all(pairs["load"]):
         wanted, load = Load(**request["load"]), observations["load"]
-        message = (load.get("idle") or {}).get("asked", 0), (load.get("short") or {}).get("asked_per_s", 0)
-        if message != (wanted.idle_connections, wanted.new_connections_per_s):
-            shown = f"{message[0]} idle and {message[1]} new connections a second"
-            yield f"there were {shown}, the arm asks for others"
+        idle, short = (
+            (load.get("idle") or {}).get("asked", 0),
+            (load.get("short") or {}).get("asked_per_s", 0),
+        )
+        if (idle, short) != (wanted.idle_connections, wanted.new_connections_per_s):
+            yield f"there were {idle} idle and {short} new connections a second, the arm asks for others"
 
 
 def _load_faults(load: dict[str, Any]) -> Iterator[str]:
@@ -172,13 +174,13 @@ def check_strangers(run: Evidence) -> Iterator[str]:
             if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
     for machine, activity in activities.items():
-        for part, by in sorted(activity.traced.items()):
-            yield f"the {part} was traced by {by}{_machine_suffix(machine)}"
-        for part in () if run.is_in_turns else sorted({*activity.continued, *activity.stopped}):
-            yield f"the {part} was stopped in the run{_machine_suffix(machine)}"
+        where = _machine_suffix(machine)
+        yield from (f"the {part} was traced by {by}{where}" for part, by in sorted(activity.traced.items()))
+        if not run.is_in_turns:
+            stopped = sorted({*activity.continued, *activity.stopped})
+            yield from (f"the {part} was stopped in the run{where}" for part in stopped)
         for part, limits in sorted(activity.limits.items()):
             for limit in sorted({*limits} - {*activity.limits[""]}):
-                where = _machine_suffix(machine)
                 yield f"the {part} was under {limit}{where}, which neither its arm nor its stage has"
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"

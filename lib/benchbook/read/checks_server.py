@@ -5,7 +5,7 @@ what it was when it was first seen, and its counters to where the run before lef
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchbook.core.artifacts.run_folder import Between
@@ -48,13 +48,14 @@ def check_ledger(run: Evidence, limits: Limits) -> Iterator[str]:
     for evidence in run.served:
         for sums, counts in zip((expected, optional), _expected_counts(evidence), strict=True):
             sums.update(counts)
-    if any(evidence.total("ignored_errors") for evidence in run.served):
-        optional = Counter({name: optional[name] for name in optional if name in WITH_ERRORS})
-    kept = {name: count for name, count in expected.items() if name not in LACKED or not run.absent(name)}
-    kept |= {name: count for name, count in optional.items() if run.has_counter(name)}
+    has_errors = any(evidence.total("ignored_errors") for evidence in run.served)
     again = _possible_repeats(run)
-    for name, count in kept.items():
-        if not count <= (observed := run.grown(name)) <= count + again[name]:
+    for name, count in {**expected, **optional}.items():
+        if name in optional:
+            is_held = run.has_counter(name) and (name in WITH_ERRORS or not has_errors)
+        else:
+            is_held = name not in LACKED or not run.absent(name)
+        if is_held and not count <= (observed := run.grown(name)) <= count + again[name]:
             yield f"{name} grew by {observed}, sysbench says {count}"
 
 
@@ -166,7 +167,7 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
         return
     before, after, transaction = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.plan_value("tables") + 1)]
-    if missing := [name for name in names if name not in before or name not in after]:
+    if missing := [name for name in names if not (name in before and name in after)]:
         raise Missing(f"no row count of {', '.join(missing)}")
     size = run.plan_value("table_size")
     for name in names:
@@ -176,10 +177,14 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
             yield f"{name} had {before[name]} rows, {size} expected"
     changed = sum(after[name] - before[name] for name in names)
     expected = transaction.growth * run.total("writes")
-    spoilt = sum(each.total("ignored_errors") for each in run.served)
-    slack = spoilt if transaction.writes and not transaction.has_transaction else 0
-    if abs(changed - expected) > slack:
+    if abs(changed - expected) > _row_slack(run, run.served):
         yield f"the run changed the number of rows by {changed}, {expected} expected"
+
+
+def _row_slack(run: Evidence, served: Sequence[Evidence]) -> int:
+    """Rows that transactions with an error may have changed where none of them is undone."""
+    spoilt = sum(each.total("ignored_errors") for each in served)
+    return spoilt if run.transaction.writes and not run.transaction.has_transaction else 0
 
 
 def _check_sample(run: Evidence) -> Iterator[str]:
@@ -187,7 +192,7 @@ def _check_sample(run: Evidence) -> Iterator[str]:
     if run.observed.get("sample_before") is None and "sample_before" not in run.observed:
         raise Excused("rows not counted: too many to count around every run")
     size, transaction = run.plan_value("table_size"), run.transaction
-    slack = run.total("ignored_errors") if transaction.writes and not transaction.has_transaction else 0
+    slack = _row_slack(run, [run])
     for when in ("before", "after"):
         observed = run.get(f"sample_{when}")
         for number in range(1, run.plan_value("tables") + 1):
@@ -270,15 +275,20 @@ def check_quotas(run: Evidence) -> Iterator[str]:
     for name, group in sorted(run.get("identity_before").items()):
         if not name.endswith("_group") or not isinstance(group, Mapping) or "quota_cores" not in group:
             continue
-        part = name.removesuffix("_group")
+        part, had = name.removesuffix("_group"), group["quota_cores"]
         quota = (request.get("server" if part.startswith("server") else "proxy") or {}).get("quota")
-        had = group["quota_cores"]
-        if (had is None) != (quota is None) or (quota and abs(had - quota) > QUOTA_ROUNDING):
+        if _is_other_quota(had, quota):
             shown = ["no quota" if item is None else f"a quota of {item:g} cores" for item in (had, quota)]
             yield f"the {part} had {shown[0]}, its arm asks for {shown[1]}"
         shares, qos = group.get("shares"), setting.get("qos", "none")
         if part == "server" and (shares == LOWEST_SHARES) != (qos == "best_effort"):
             yield f"the {part} had a weight of {shares}, its arm asks for qos {qos}"
+
+
+def _is_other_quota(had: float | None, quota: float | None) -> bool:
+    if had is None or quota is None:
+        return had is not quota
+    return bool(quota) and abs(had - quota) > QUOTA_ROUNDING
 
 
 def check_between(run: Evidence) -> Iterator[str]:

@@ -51,6 +51,7 @@ def check_turns(run: Evidence, limits: Limits) -> Iterator[str]:
         message = why.get(gone, f": process {gone} of the group ended{when}")
         yield f"the clock of the turns ended with {code}{message}"
     yield from _length_faults(run, taken)
+    yield from _share_faults(run, taken)
     outside, idle = run.get("turns", "longest_outside_s"), run.get("turns", "idle")
     if outside > OUTSIDE_S:
         yield f"the client used {1000 * outside:.1f} ms of a core out of its turn"
@@ -76,10 +77,10 @@ def _late_faults(run: Evidence) -> Iterator[str]:
 
 
 def _length_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
-    arm, partners, planned_ms = run.plan_value("arm"), run.plan_value("partners"), run.plan_value("turn_ms")
+    planned_ms = run.plan_value("turn_ms")
     counts = Counter(turn.arm for turn in taken)
-    if set(counts) != set(partners) or len(set(counts.values())) != 1:
-        shown = ", ".join(f"{name} {counts[name]}" for name in partners)
+    if set(counts) != set(run.plan_value("partners")) or len(set(counts.values())) != 1:
+        shown = ", ".join(f"{name} {counts[name]}" for name in run.plan_value("partners"))
         yield f"the arms had different numbers of turns: {shown}"
     lasted_us = sorted(turn.end_us - turn.begin_us for turn in taken) or [1000 * planned_ms]
     if lasted_us[-1] > STRETCH * 1000 * planned_ms:
@@ -93,12 +94,16 @@ def _length_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
     unused = 1 - sum(lasted_us) / whole_us if whole_us else 0.0
     if unused > GAP_SHARE:
         yield f"for {100 * unused:.0f} % of the time between first and last turn no arm had one"
+
+
+def _share_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
+    """Yield turns in each other's time or out of the run's, and arms with other shares than planned."""
     if any(later.begin_us < turn.end_us for turn, later in itertools.pairwise(taken)):
         yield "two turns overlap"
-    seconds = {name: active_s(taken, name) for name in partners}
-    mine, request = seconds[arm], run.get("turns", "asked")
-    if counts[arm] < LEAST_SHARE * request:
-        yield f"{counts[arm]} turns were taken, {request} asked"
+    seconds = {name: active_s(taken, name) for name in run.plan_value("partners")}
+    mine, request = seconds[run.plan_value("arm")], run.get("turns", "asked")
+    if (count := sum(turn.arm == run.plan_value("arm") for turn in taken)) < LEAST_SHARE * request:
+        yield f"{count} turns were taken, {request} asked"
     if max(seconds.values()) > (1 + ACTIVE_SHARE) * min(seconds.values()):
         shown = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())
         yield f"the arms ran for different times: {shown}"

@@ -227,10 +227,9 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
         for number, log in enumerate(logs)
         for problem in log.problems
     )
-    worst = next((log for log in logs if log.status == "failed"), None)
-    worst = worst or next((log for log in logs if log.status != "complete"), logs[0])
+    statuses: tuple[Status, ...] = ("complete", "truncated", "failed")
     return SysbenchLog(
-        status=worst.status,
+        status=max((log.status for log in logs), key=statuses.index),
         problems=problems,
         header=replace(
             logs[0].header,

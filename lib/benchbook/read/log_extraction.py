@@ -46,18 +46,18 @@ _CONTENT = re.compile(
     r"|total number of events: .*|total time: .*)$",
     re.MULTILINE,
 )
-# What stands before each line, by what puts it there; `source` tells several writers of a stream apart.
+# What stands before each line, by what puts it there; a group tells several writers of a stream apart.
 _STAMP = "time stamps"
 _PREFIXES: tuple[tuple[str, str], ...] = (
     ("quotes of Markdown", r"(?:> ?)+"),
-    ("names of pods", r"\[pod/(?P<source>[^\]]+)\] ?"),
-    ("names of services", r"(?P<source>[\w.-]+) +\| ?"),
+    ("names of pods", r"\[pod/([^\]]+)\] ?"),
+    ("names of services", r"([\w.-]+) +\| ?"),
     (_STAMP, r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?\]?:? ?"),
     (_STAMP, r"\[?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?\]? ?"),
     (_STAMP, r"\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?:? ?"),
     (_STAMP, r"\d{10}(?:\.\d{1,9})?:? ?"),
-    ("names of units", r"(?P<source>[\w.-]+ [\w@.:/-]+\[\d+\]): ?"),
-    ("names of hosts", r"(?P<source>[\w.-]+): ?"),
+    ("names of units", r"([\w.-]+ [\w@.:/-]+\[\d+\]): ?"),
+    ("names of hosts", r"([\w.-]+): ?"),
     ("line numbers", r" *\d+(?:[:\t] ?|$)"),
     ("indentation", r"[ \t]*"),
 )
@@ -174,26 +174,23 @@ def _strip_markup(text: str, undone: list[str]) -> str:
 def _split_streams(text: str, undone: list[str]) -> list[_Stream]:
     """Lines of a text by their writer, without the prefix of each."""
     matches = [*_ANY_VERSION.finditer(text)] or [*_ANY_REPORT.finditer(text)]
-    prefixes = [match["prefix"] for match in matches if match["prefix"].strip()]
+    prefix = next((match["prefix"] for match in matches if match["prefix"].strip()), "")
     lines = text.split("\n")
-    if not prefixes:
+    if not prefix:
         return [_Stream(lines, [*range(1, len(lines) + 1)])]
-    kinds = _kinds_of_prefix(prefixes[0])
+    kinds = _kinds_of_prefix(prefix)
     if kinds is None:
-        return [_without_literal(lines, prefixes[0], undone)]
-    names = [name for name, _ in kinds]
-    undone.extend(dict.fromkeys(name for name in names if name not in undone))
-    numbered = (re.sub(r"\?P<(\w+)>", rf"?P<\g<1>{place}>", regex) for place, (_, regex) in enumerate(kinds))
-    pattern = re.compile("".join(numbered))
-    sources = [f"source{place}" for place, (_, regex) in enumerate(kinds) if "?P<source>" in regex]
+        return [_without_literal(lines, prefix, undone)]
+    undone.extend(name for name in dict.fromkeys(name for name, _ in kinds) if name not in undone)
+    pattern = re.compile("".join(regex for _, regex in kinds))
     streams: dict[str, _Stream] = {}
     for number, line in enumerate(lines, 1):
         match = pattern.match(line)
-        if match is None and sources and not line.strip():
+        if match is None and pattern.groups and not line.strip():
             continue
-        source = " ".join(match[name] for name in sources) if match else ""
+        source, end = (" ".join(match.groups()), match.end()) if match else ("", 0)
         stream = streams.setdefault(source, _Stream([], []))
-        stream.lines.append(line[match.end() :] if match else line)
+        stream.lines.append(line[end:])
         stream.numbers.append(number)
     return [*streams.values()]
 

@@ -51,21 +51,26 @@ def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     last: dict[str, tuple[str, Times, Mapping[str, int]]] = {}
     times = {name: Times.of(look) for name, look in looks.items()}
     for name in sorted(looks, key=lambda item: times[item].started_monotonic_s):
-        observations, here = looks[name], times[name]
-        who, books = observations.get("identity_before") or {}, observations.get("ledger") or {}
-        # Of several servers the books are sums; what counts by account begins with each arm.
-        if "servers" in observations or BY_ACCOUNT in (books.get("before") or {}) or who.get("pid") is None:
+        here, server = times[name], _name_server(looks[name])
+        if server is None:
             continue
-        server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
-        was = last.get(server)
-        if was is not None and here.started_monotonic_s >= was[1].ended_monotonic_s - OVERLAP_S:
-            began: Mapping[str, int] = books.get("before") or {}
-            for key in sorted(key for key in began.keys() & was[2].keys() if began[key] < was[2][key]):
-                counted = f"{key} is {began[key]} before it, was {was[2][key]} after {was[0]}"
+        before, after = ((looks[name].get("ledger") or {}).get(side) or {} for side in ("before", "after"))
+        earlier, was, books = last.get(server, (name, None, {}))
+        if was is not None and here.started_monotonic_s >= was.ended_monotonic_s - OVERLAP_S:
+            for key in sorted(key for key in before.keys() & books.keys() if before[key] < books[key]):
+                counted = f"{key} is {before[key]} before it, was {books[key]} after {earlier}"
                 yield f"{name}: evidence.json: {counted}"
-        then: Mapping[str, int] | None = books.get("after")
-        if then and (was is None or here.ended_monotonic_s >= was[1].ended_monotonic_s):
-            last[server] = name, here, then
+        if after and (was is None or here.ended_monotonic_s >= was.ended_monotonic_s):
+            last[server] = name, here, after
+
+
+def _name_server(observations: Mapping[str, Any]) -> str | None:
+    """Name of a server's process; None where the books are sums of several, or by account for each arm."""
+    who = observations.get("identity_before") or {}
+    before = (observations.get("ledger") or {}).get("before") or {}
+    if "servers" in observations or BY_ACCOUNT in before or who.get("pid") is None:
+        return None
+    return " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
 
 
 def find_overlaps(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
