@@ -1,12 +1,11 @@
 """Caveats of a run or of a set of runs, each in one line with its file and line."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,47 +111,37 @@ def _planned_seconds(options: Mapping[str, str]) -> float | None:
     return float(options["time_s"]) if options.get("time_s", "").isdigit() else None
 
 
-class _Series(NamedTuple):
-    """Report lines of a run: second, threads, throughput and line of each."""
-
-    seconds: NDArray[np.float64]
-    threads: NDArray[np.float64]
-    rates: NDArray[np.float64]
-    lines: NDArray[np.float64]
-
-    def until(self, end: int) -> _Series:
-        """The lines before a position."""
-        return _Series(*(column[:end] for column in self))
+Series = NDArray[np.float64]
+"""Report lines of a run: rows of second, threads, throughput and line."""
 
 
 def _of_series(log: SysbenchLog, total: Summary, options: Mapping[str, str]) -> Iterator[Found]:
     column = log.intervals.column
     rate = "tps" if np.isnan(column("qps")).all() else "qps"
-    is_run = column("threads") > 0
-    series = _Series(*(column(name)[is_run] for name in ("second", "threads", rate, "line")))
-    if not series.seconds.size:
+    names = ("second", "threads", rate, "line")
+    series = np.array([column(name) for name in names])[:, column("threads") > 0]
+    if not series.size:
         return
-    full = series.threads == (log.header.threads or 0)
-    if (planned_s := _planned_seconds(options)) is not None:
-        full &= series.seconds <= planned_s
-    at = int(np.flatnonzero(full)[-1]) + 1 if full.any() else 0
+    planned_s = _planned_seconds(options)
+    is_full = (series[1] == (log.header.threads or 0)) & (planned_s is None or series[0] <= planned_s)
+    at = int(np.max(np.flatnonzero(is_full) + 1, initial=0))
     yield from _of_leaving(log, total, series, at)
-    series = series.until(at)
-    idle = _idle_end(series.rates)
-    if 1 < idle < series.rates.size:
-        mean = float(series.rates[:-idle].mean())
-        text = f"almost nothing from {series.seconds[-idle]:g} s to the end at {series.seconds[-1]:g} s"
-        text += f", as when threads hang in a last transaction; {mean:,.0f} qps before"
-        yield "late end", int(series.lines[-idle]), text
-        series = series.until(-idle)
-    if series.rates.size < FEWEST_INTERVALS or np.median(series.rates) <= 0:
+    series = series[:, :at]
+    seconds, _, rates, lines = series
+    idle = _idle_end(rates)
+    if 1 < idle < rates.size:
+        text = f"almost nothing from {seconds[-idle]:g} s to the end at {seconds[-1]:g} s"
+        text += f", as when threads hang in a last transaction; {float(rates[:-idle].mean()):,.0f} qps before"
+        yield "late end", int(lines[-idle]), text
+        series = series[:, :-idle]
+    if series[2].size < FEWEST_INTERVALS or np.median(series[2]) <= 0:
         return
     if not log.header.rate:
         yield from _of_dips(series)
     yield from _of_drift(series)
 
 
-def _of_leaving(log: SysbenchLog, total: Summary, series: _Series, at: int) -> Iterator[Found]:
+def _of_leaving(log: SysbenchLog, total: Summary, series: Series, at: int) -> Iterator[Found]:
     """Threads that left, from a position on, before others had ended their last transaction."""
     whole, (seconds, threads, rates, lines) = log.header.threads or 0, series
     if not (threads[at:] < whole).any():
@@ -165,21 +154,21 @@ def _of_leaving(log: SysbenchLog, total: Summary, series: _Series, at: int) -> I
         yield "threads leave", int(lines[at]), text
 
 
-def _of_dips(series: _Series) -> Iterator[Found]:
-    rates, usual = series.rates, float(np.median(series.rates))
+def _of_dips(series: Series) -> Iterator[Found]:
+    seconds, _, rates, lines = series
+    usual = float(np.median(rates))
     is_stall = rates < STALL_SHARE * usual
-    is_dip = (rates < 0.5 * usual) & (rates >= STALL_SHARE * usual)
+    is_dip = (rates < 0.5 * usual) & ~is_stall
     for kind, share, is_low in (("stalls", "a tenth", is_stall), ("dips", "half", is_dip)):
         if is_low.any():
-            first = int(np.argmax(is_low))
+            at = int(np.argmax(is_low))
             text = f"{is_low.sum()} of {rates.size} intervals below {share} of the median"
-            text += f", first {series.seconds[first]:g} s"
-            shown = f" ({rates[first]:,.0f} qps)" if kind == "stalls" else ""
-            yield kind, int(series.lines[first]), f"{text}{shown}"
+            shown = f" ({rates[at]:,.0f} qps)" if kind == "stalls" else ""
+            yield kind, int(lines[at]), f"{text}, first {seconds[at]:g} s{shown}"
 
 
-def _of_drift(series: _Series) -> Iterator[Found]:
-    rates, first, last = series.rates, int(series.lines[0]), int(series.lines[-1])
+def _of_drift(series: Series) -> Iterator[Found]:
+    rates, first, last = series[2], int(series[3][0]), int(series[3][-1])
     third, tenth = max(rates.size // 3, 1), max(rates.size // 10, 1)
     begin, middle, end = rates[:third], rates[third:-third], rates[-third:]
     share = float(np.mean(rates[:tenth])) / float(np.mean(rates[tenth:])) - 1
@@ -219,12 +208,12 @@ def caveats_of_set(runs: Sequence[Any], arms: Sequence[str]) -> list[Caveat]:
 
 def _of_levels(runs: Sequence[Any], arms: Sequence[str]) -> Iterator[Caveat]:
     """Levels of one workload that not all arms have."""
-    levels = {arm: {run.level for run in runs if run.arm == arm} for arm in arms}
-    levels = {arm: each for arm, each in levels.items() if each}
+    by_arm = group_by(runs, lambda run: run.arm)
+    levels = {arm: {run.level for run in by_arm[arm]} for arm in arms if arm in by_arm}
     common = set.intersection(*levels.values())
     for arm, each in levels.items():
         if lone := each - common:
-            run = next(run for run in runs if run.arm == arm and run.level in lone)
+            run = next(run for run in by_arm[arm] if run.level in lone)
             only = ", ".join(map(str, sorted(lone)))
             text = f"{arm} alone, or not all arms, has {only} threads of {run.workload}"
             yield Caveat(run.path, run.line, "levels", text)
@@ -240,13 +229,12 @@ def _of_lengths(runs: Sequence[Any]) -> Iterator[Caveat]:
 
 def _of_order(timed: Sequence[Any]) -> Iterator[Caveat]:
     """All runs of one arm before those of the next, by the times of their files."""
-    ends, times_s = [run.ended_at for run in timed], [run.time_s for run in timed]
+    in_order, times_s = sorted(timed, key=attrgetter("ended_at")), [run.time_s for run in timed]
     least_s = 0.5 * (sum(times_s) - max(times_s)) / max(1, max(run.processes for run in timed))
     # Copies and checkouts have the time at which they were copied.
-    if max(ends) - min(ends) < least_s:
+    if in_order[-1].ended_at - in_order[0].ended_at < least_s:
         return
-    by_arm = group_by(sorted(timed, key=lambda run: run.ended_at), lambda run: run.arm)
-    spans = [each for each in by_arm.values() if len(each) > 1]
+    spans = [each for each in group_by(in_order, attrgetter("arm")).values() if len(each) > 1]
     if len(spans) < 2 or any(later[0].ended_at <= span[-1].ended_at for span, later in pairwise(spans)):
         return
     first, second = spans[0][0].arm, spans[1][0].arm

@@ -169,14 +169,12 @@ def compare_runs(runs: Sequence[LogRun], base: Sequence[LogRun], is_paired: bool
     logs = [[math.log(run.qps) for run in side] for side in (runs, base)]
     difference, n = statistics.fmean(logs[0]) - statistics.fmean(logs[1]), min(map(len, logs))
     if n < 2:
-        lone = [name for name, side in zip(("the arm", "the baseline"), logs, strict=True) if len(side) < 2]
-        whose = f" of {lone[0]}" if len(lone) == 1 else ""
+        whose = "" if len(runs) == len(base) else " of the arm" if len(runs) < 2 else " of the baseline"
         return Change(difference, None, None, n, "none", f"one run{whose}: no interval")
     parts = [statistics.variance(side) / len(side) for side in logs]
     whole = sum(parts)
     below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
-    df = whole**2 / below if whole else 0.0
-    return _build_change(difference, math.sqrt(whole), df, n, "Welch")
+    return _build_change(difference, math.sqrt(whole), whole**2 / (below or 1.0), n, "Welch")
 
 
 def _paired_differences(runs: Sequence[LogRun], base: Sequence[LogRun]) -> list[float]:

@@ -126,14 +126,10 @@ def identify_runs(
 
 
 def _with_roles(run: LogRun, roles: Mapping[str, str], description: str | None) -> LogRun:
-    return replace(
-        run,
-        arm=description or roles.get("arm", ""),
-        workload=_name_workload(run, roles),
-        level=int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads,
-        repeat=roles.get("repeat") or roles.get("date", ""),
-        process=roles.get("process", ""),
-    )
+    level = int(roles["threads"]) if roles.get("threads") and roles.get("process") else run.threads
+    arm, repeat = description or roles.get("arm", ""), roles.get("repeat") or roles.get("date", "")
+    run = replace(run, arm=arm, workload=_name_workload(run, roles), level=level)
+    return replace(run, repeat=repeat, process=roles.get("process", ""))
 
 
 def _common_folder(paths: Sequence[str]) -> str:
@@ -218,12 +214,12 @@ def _keep_counting(names: Sequence[_Name]) -> None:
 
 def _find_counters(names: Sequence[_Name]) -> None:
     """Take bare numbers that count from 0 or 1 in the same place of all names as repetitions."""
-    if any(span[2] == "repeat" for name in names for span in name.spans) or len(names) < 2:
+    if any(span[2] == "repeat" for name in names for span in name.spans):
         return
     for slot in SLOTS:
         chosen = [*_find_free(names, _NUMBER, slot)]
         values = {int(match[1]) for _, match, _ in chosen}
-        is_counting = any(values == {*range(first, first + len(values))} for first in (0, 1))
+        is_counting = values in ({*range(len(values))}, {*range(1, len(values) + 1)})
         if len(chosen) == len(names) and len(values) > 1 and is_counting:
             for name, match, group in chosen:
                 name.add(match, "repeat", group)
@@ -377,8 +373,7 @@ def _describe_arms(results: Mapping[str, Mapping[str, str]], texts: Mapping[str,
     }
     for path, roles in results.items():
         arm = roles.get("arm", "")
-        number = re.search(r"(\d+)$", arm)
-        if number and (words := numbered.get(number[1])):
+        if words := numbered.get(arm[len(arm.rstrip("0123456789")) :]):
             described[path] = f"{arm} ({words})"
         values = settings.get(os.path.dirname(path), {})
         if keys := sorted(varied & values.keys()):

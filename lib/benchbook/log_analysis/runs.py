@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -387,12 +388,12 @@ def _join_processes(group: list[LogRun]) -> Iterator[LogRun]:
         yield from group
         return
     first, threads = group[0], sum(run.threads for run in group)
-    caveats = [_describe_sum(group, total), *(caveat for run in group for caveat in run.caveats)]
+    caveats = (_describe_sum(group, total), *chain.from_iterable(run.caveats for run in group))
     yield replace(
         first,
         **_total_fields(total),
-        threads=threads, tps=sum(run.tps for run in group), qps=total.queries_per_s,
-        caveats=tuple(caveats), series=first.series and _columns_of(log), processes=len(group), level=threads,
+        threads=threads, tps=sum(run.tps for run in group), qps=total.queries_per_s, caveats=caveats,
+        series=first.series and _columns_of(log), processes=len(group), level=threads,
     )  # fmt: skip
 
 

@@ -28,12 +28,9 @@ def write_study(logs: LogSet, path: Path) -> Path:
 
 def draft_study(logs: LogSet) -> str:
     """Arms, workloads, threads and tables as the logs have them, on endpoints that others run."""
-    options = [run.options for run in logs.runs]
-    common = {
-        name: Counter(values).most_common(1)[0][0]
-        for name in ("driver", "tables", "table_size", "host", "port")
-        if (values := [option[name] for option in options if option.get(name)])
-    }
+    options = Counter((name, value) for run in logs.runs for name, value in run.options.items() if value)
+    # The most frequent value of each comes last.
+    common = {name: value for (name, value), _ in reversed(options.most_common())}
     driver = descriptors.PGSQL if common.get("driver") == descriptors.PGSQL else descriptors.MYSQL
     engines = [engine for engine in descriptors.load_engines().values() if engine.driver == driver]
     likely = max(engines, key=lambda engine: engine.is_basic)

@@ -78,7 +78,7 @@ def arm_rows(
     """Headings and cells of `table_rows` as a row a workload, level and arm, those without runs left out."""
     shared = sum(not arm for arm, _ in headings)
     # The change comes behind the throughput, whatever the baseline lacks.
-    present = dict.fromkeys(name for arm, name in headings if arm)
+    present = dict.fromkeys(name for _, name in headings[shared:])
     names = [name for name in dict.fromkeys(("qps", "n", "change", "95 %", *present)) if name in present]
     rows: list[list[str]] = []
     for row in wide_rows:
@@ -135,7 +135,8 @@ def _render_opening(logs: LogSet) -> Iterator[str]:
 
 
 def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip([name for _, name in headings], *rows, strict=True)]
+    lines = [[name for _, name in headings], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     arms = ""
     for arm, group in groupby(zip(headings, widths, strict=True), key=lambda column: column[0][0]):
         width = sum(each + 2 for _, each in group)
@@ -143,7 +144,7 @@ def _align_rows(headings: Sequence[Heading], rows: Sequence[Sequence[str]]) -> I
         arms += shown.rjust(width)
     if len({arm for arm, _ in headings}) > 2:
         yield arms.rstrip()
-    for row in ([name for _, name in headings], *rows):
+    for row in lines:
         yield "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 

@@ -29,20 +29,24 @@ def check_cluster(run: Evidence, limits: Limits) -> Iterator[str]:
         return
     is_managed = observed.get("is_managed")
     for when in ("before", "after"):
-        look, text = observed[when], f"{when} the run"
-        # A store's process may have ended long before PD says so.
-        yield from (f"{name} had ended {text}" for name in look["ended"])
-        for name, item in sorted((look.get("stores") or {}).items()):
-            if item["state"] != UP and name not in look["ended"]:
-                yield f"{name} was {item['state']} {text}"
-        if lost := [*(look.get("leaders") or {}).values()].count(None):
-            yield f"{count(lost, 'region')} had no leader {text}"
-        if look.get("reason") and not is_managed:
-            yield f"{look['reason']} {text}"
+        look = observed[when] | ({"reason": None} if is_managed else {})
+        yield from (f"{fault} {when} the run" for fault in _look_faults(look))
     if not is_managed and (event := observed.get("event")) is not None:
         yield from _unlike_planned(event, run.get("started_monotonic_s"))
     elif not is_managed:
         yield from _count_moves(observed)
+
+
+def _look_faults(look: Mapping[str, Any]) -> Iterator[str]:
+    # A store's process may have ended long before PD says so.
+    yield from (f"{name} had ended" for name in look["ended"])
+    for name, item in sorted((look.get("stores") or {}).items()):
+        if item["state"] != UP and name not in look["ended"]:
+            yield f"{name} was {item['state']}"
+    if lost := [*(look.get("leaders") or {}).values()].count(None):
+        yield f"{count(lost, 'region')} had no leader"
+    if look.get("reason"):
+        yield look["reason"]
 
 
 def _check_without_look(run: Evidence) -> Iterator[str]:

@@ -73,7 +73,7 @@ def check_options(run: Evidence, limits: Limits) -> Iterator[str]:
         ("report interval", header.interval_s or 0, run.plan.get("interval_s", 1)),
         ("checkpoints", header.checkpoints_s, (discard,) if discard else ()),
         ("seed", header.seed, run.plan["seed"]),
-        ("percentile", final.percentile if final else None, run.plan_value("percentile")),
+        ("percentile", getattr(final, "percentile", None), run.plan_value("percentile")),
     ]
     yield from (f"{name} {had}, asked {due}" for name, had, due in pairs if had != due)
     if client_sharding.has_file(run.plan.get("arm_setting")):
@@ -203,6 +203,11 @@ def _rate_faults(run: Evidence, limits: Limits) -> Iterator[str]:
     allowed = limits.rate_ratio * rate + ARRIVAL_SPREAD * math.sqrt(rate / window)
     if abs(achieved - rate) > allowed:
         yield f"{achieved:.1f} transactions/s, {rate} asked"
+    yield from _backlog_faults(run, rate)
+
+
+def _backlog_faults(run: Evidence, rate: float) -> Iterator[str]:
+    """Faults if transactions queued at the edges of the measured window."""
     edges = [report for report in run.log.intervals if report.second == run.plan_value("discard_s")]
     # The last report line may have lost its queue line to the end of the run.
     ends = [report for report in run.log.intervals[-2:] if report.queue_length is not None]

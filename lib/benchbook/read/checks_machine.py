@@ -121,21 +121,17 @@ def _check_arm(run: Evidence, observations: Mapping[str, Any]) -> Iterator[str]:
         pairs["service"] = request.get("access") in registry.THROUGH_SERVICE, "service" in observations
         pairs["network: pod"] = request.get("network") == "pod", "namespace" in signs
     for key, (is_due, is_there) in pairs.items():
-        if is_due and not is_there:
-            yield f"the arm asks for {key}, and there was none"
-        elif is_there and not is_due:
-            yield f"there was {key}, and the arm does not ask for it"
+        if is_due != is_there:
+            excess = f"there was {key}, and the arm does not ask for it"
+            yield f"the arm asks for {key}, and there was none" if is_due else excess
     if all(pairs["neighbour"]):
         due, had = Neighbour(**request["neighbour"]), observations["neighbour"]
         if (had["threads"], had["shares"]) != (due.processes, due.shares):
             shown = f"{had['threads']} threads of weight {had['shares']}"
             yield f"the neighbour had {shown}, the arm asks for {due.processes} of {due.shares}"
     if all(pairs["load"]):
-        wanted, load = Load(**request["load"]), observations["load"]
-        idle, short = (
-            (load.get("idle") or {}).get("asked", 0),
-            (load.get("short") or {}).get("asked_per_s", 0),
-        )
+        wanted, parts = Load(**request["load"]), {"idle": {}, "short": {}} | observations["load"]
+        idle, short = parts["idle"].get("asked", 0), parts["short"].get("asked_per_s", 0)
         if (idle, short) != (wanted.idle_connections, wanted.new_connections_per_s):
             yield f"there were {idle} idle and {short} new connections a second, the arm asks for others"
 
@@ -174,37 +170,29 @@ def check_strangers(run: Evidence) -> Iterator[str]:
             if part.endswith("_place") and isinstance(place, dict) and place.get("traced"):
                 yield f"{part.removesuffix('_place')} was traced by {place['traced']} {when} the run"
     for machine, activity in activities.items():
-        where = _machine_suffix(machine)
-        yield from (f"the {part} was traced by {by}{where}" for part, by in sorted(activity.traced.items()))
-        if not run.is_in_turns:
-            stopped = sorted({*activity.continued, *activity.stopped})
-            yield from (f"the {part} was stopped in the run{where}" for part in stopped)
-        for part, limits in sorted(activity.limits.items()):
-            for limit in sorted({*limits} - {*activity.limits[""]}):
-                yield f"the {part} was under {limit}{where}, which neither its arm nor its stage has"
+        yield from _foreign_actions(activity, run.is_in_turns, _machine_suffix(machine))
     if halted := turns.get("halted"):
         yield f"at the end of {halted} of its {turns['count']} turns a part of the arm stood still"
     if activities.keys() == HERE and (lost := _describe_retransmissions(activities["machine"])):
         yield f"{lost}, at most {100 * AGAIN_SHARE:g} %"
 
 
+def _foreign_actions(activity: ForeignActivity, is_in_turns: bool, where: str) -> Iterator[str]:
+    yield from (f"the {part} was traced by {by}{where}" for part, by in sorted(activity.traced.items()))
+    stopped = [] if is_in_turns else sorted({*activity.continued, *activity.stopped})
+    yield from (f"the {part} was stopped in the run{where}" for part in stopped)
+    for part, limits in sorted(activity.limits.items()):
+        for limit in sorted({*limits} - {*activity.limits[""]}):
+            yield f"the {part} was under {limit}{where}, which neither its arm nor its stage has"
+
+
 def describe_near_strangers(run: Evidence) -> Iterator[str]:
     """Foreign actions that may have touched the arm, though nothing shows that they did."""
     activities = _by_machine(run)
     for machine, activity in activities.items():
-        where = _machine_suffix(machine)
-        for name in activity.counting:
-            whose = "of which processes, the kernel does not say"
-            yield f"{name} counted events of performance{where}; {whose}"
-        for limit in activity.limits.get("", ()):
-            free = sorted(part for part, limits in activity.limits.items() if limit not in limits)
-            whose = f", but for {' and '.join(free)}" if free else ""
-            yield f"all ran under {limit}{where}, which no arm asks for{whose}"
-        for group, held in sorted(activity.held_back.items()):
-            if held["periods"]:
-                yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{where}"
-            if held["memory"]:
-                yield f"the memory limit of {group} was met {held['memory']:g} times{where}"
+        where, whose = _machine_suffix(machine), "of which processes, the kernel does not say"
+        yield from (f"{name} counted events of performance{where}; {whose}" for name in activity.counting)
+        yield from _describe_limits(activity, where)
         for network in activity.each:
             its = f"in the network of {' and '.join(network.parts)}{where}"
             if network.rules:
@@ -213,6 +201,18 @@ def describe_near_strangers(run: Evidence) -> Iterator[str]:
                 yield f"rules of the firewall dropped {network.dropped} packets {its}"
         if activities.keys() != HERE and (lost := _describe_retransmissions(activity)):
             yield f"{lost}{where}"
+
+
+def _describe_limits(activity: ForeignActivity, where: str) -> Iterator[str]:
+    for limit in activity.limits.get("", ()):
+        free = sorted(part for part, limits in activity.limits.items() if limit not in limits)
+        but = f", but for {' and '.join(free)}" if free else ""
+        yield f"all ran under {limit}{where}, which no arm asks for{but}"
+    for group, held in sorted(activity.held_back.items()):
+        if held["periods"]:
+            yield f"the CPU quota of {group} held the run back for {held['seconds']:.2f} s{where}"
+        if held["memory"]:
+            yield f"the memory limit of {group} was met {held['memory']:g} times{where}"
 
 
 def _by_machine(run: Evidence) -> dict[str, ForeignActivity]:

@@ -162,18 +162,18 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
     yield from faults
     if faults or checks_custom_scripts.is_custom(run):
         return
-    if "rows_before" in run.observed and run.observed["rows_before"] is None:
+    if run.observed.get("rows_before", ()) is None:
         yield from _check_sample(run)
         return
     before, after, transaction = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.plan_value("tables") + 1)]
-    if missing := [name for name in names if not (name in before and name in after)]:
+    if missing := [name for name in names if name not in before.keys() & after.keys()]:
         raise Missing(f"no row count of {', '.join(missing)}")
     size = run.plan_value("table_size")
     for name in names:
         # A script that only adds or only removes rows may find what its neighbour in the block left.
         more = before[name] - size
-        if more * transaction.growth < 0 or (more and not transaction.growth):
+        if more and more * transaction.growth <= 0:
             yield f"{name} had {before[name]} rows, {size} expected"
     changed = sum(after[name] - before[name] for name in names)
     expected = transaction.growth * run.total("writes")

@@ -7,10 +7,10 @@ second where every client has one; their percentiles can't be put together and a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,15 +222,9 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
     # Blocks of totals are put together one after the other, if all clients have the same ones.
     blocks = zip(*(log.summaries for log in logs), strict=True) if len(kinds) == 1 else ()
     threads = [log.header.threads or 0 for log in logs]
-    problems = tuple(
-        Problem(problem.concern, problem.line, f"client {number}: {problem.text}")
-        for number, log in enumerate(logs)
-        for problem in log.problems
-    )
-    statuses: tuple[Status, ...] = ("complete", "truncated", "failed")
     return SysbenchLog(
-        status=max((log.status for log in logs), key=statuses.index),
-        problems=problems,
+        status=max((log.status for log in logs), key=get_args(Status).index),
+        problems=tuple(_iter_problems(logs)),
         header=replace(
             logs[0].header,
             threads=_sum_or_none([log.header.threads for log in logs]),
@@ -241,6 +235,11 @@ def merge_logs(logs: Sequence[SysbenchLog]) -> SysbenchLog:
         summaries=tuple(_merge_blocks(of_clients, threads, bars) for of_clients in blocks),
         messages=tuple(message for log in logs for message in log.messages),
     )
+
+
+def _iter_problems(logs: Sequence[SysbenchLog]) -> Iterator[Problem]:
+    for number, log in enumerate(logs):
+        yield from (problem._replace(text=f"client {number}: {problem.text}") for problem in log.problems)
 
 
 def _merge_histograms(logs: Sequence[SysbenchLog]) -> Histogram | None:
@@ -264,9 +263,9 @@ def _merge_blocks(blocks: Sequence[Summary], threads: Sequence[int], bars: Histo
         checkpoint_s=first.checkpoint_s,
         total_time_s=_weighted_mean(of_all["total_time_s"], [1] * len(blocks)),
         **{name: _sum_or_none(of_all[name]) for name in ADDED},
-        latency_min_ms=None if None in least else min(least),
+        latency_min_ms=_apply_or_none(min, least),
         latency_avg_ms=_weighted_mean(of_all["latency_avg_ms"], events),
-        latency_max_ms=None if None in most else max(most),
+        latency_max_ms=_apply_or_none(max, most),
         percentile=percentile,
         latency_percentile_ms=value,
         thread_events_avg=_weighted_mean(of_all["thread_events_avg"], threads),
@@ -288,12 +287,14 @@ def _merge_intervals(logs: Sequence[SysbenchLog]) -> Intervals:
     return Intervals([whole])
 
 
+def _apply_or_none(function: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
+    """Function of the values of all clients; None if one lacks it."""
+    return None if None in values else function(values)
+
+
 def _sum_or_none(values: Sequence[Any]) -> Any:
-    """Sum of the values of all clients; None if one lacks it."""
-    if None in values:
-        return None
     has_floats = any(isinstance(value, float) for value in values)
-    return numeric_equality.exact_sum(values) if has_floats else sum(values)
+    return _apply_or_none(numeric_equality.exact_sum if has_floats else sum, values)
 
 
 def _weighted_mean(values: Sequence[float | None], weights: Sequence[int | None]) -> float | None:

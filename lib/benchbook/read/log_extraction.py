@@ -244,43 +244,37 @@ def _iter_outputs(stream: _Stream, undone: tuple[str, ...]) -> Iterator[Output]:
 def _find_spans(text: str) -> list[tuple[int, int, bool]]:
     """Start and end of each output, and true if the line of its version is there."""
     spans: list[tuple[int, int, bool]] = []
-    start, is_headed, is_running, in_checkpoint, last_end = -1, False, False, False, 0
-
-    def close(end: int) -> None:
-        nonlocal start
-        if start >= 0:
-            spans.append((start, end, is_headed))
-        start = -1
-
+    start, is_headed, is_due, in_checkpoint = -1, False, False, False
     for match in _MARKS.finditer(text):
-        kind = match.lastgroup
-        if kind == "version" or (kind == "running" and (start < 0 or is_running)):
-            if start < 0:
-                _add_parts(text, last_end, match.start(), spans)
-            if kind != "version" or start < 0 or _VERSION_ALONE.fullmatch(text, start, match.start()) is None:
-                # A line of the version behind another is damage of one output, not two.
-                close(match.start())
-                start = match.start()
-            is_headed, is_running = kind == "version", kind == "running"
-            in_checkpoint = False
+        kind, is_open = match.lastgroup, start >= 0
+        # Behind its version an output is due to run; where none is due, another one begins.
+        if kind == "version" or (kind == "running" and not is_due):
+            # A line of the version behind another is damage of one output, not two.
+            is_damage = is_open and _VERSION_ALONE.fullmatch(text, start, match.start())
+            if not is_open:
+                _add_parts(text, match.start(), spans)
+            elif not is_damage:
+                spans.append((start, match.start(), is_headed))
+            start = start if is_damage else match.start()
+            is_headed, is_due, in_checkpoint = kind == "version", kind == "version", False
         elif kind == "running":
-            is_running = True
+            is_due = False
         elif kind == "checkpoint":
             in_checkpoint = True
-        elif kind == "end" and start >= 0:
+        elif is_open:
             if not in_checkpoint:
-                close(min(match.end() + 1, len(text)))
-                last_end = match.end()
+                spans.append((start, min(match.end() + 1, len(text)), is_headed))
+                start, is_due = -1, False
             in_checkpoint = False
     if start >= 0:
-        close(len(text))
-    else:
-        _add_parts(text, last_end, len(text), spans)
+        return [*spans, (start, len(text), is_headed)]
+    _add_parts(text, len(text), spans)
     return spans
 
 
-def _add_parts(text: str, start: int, end: int, spans: list[tuple[int, int, bool]]) -> None:
-    """Add lines between outputs: to the one before if they follow at once, else as a part."""
+def _add_parts(text: str, end: int, spans: list[tuple[int, int, bool]]) -> None:
+    """Add lines behind the last output: to it if they follow at once, else as a part."""
+    start = spans[-1][1] if spans else 0
     content = [*_CONTENT.finditer(text, start, end)]
     if not content:
         return

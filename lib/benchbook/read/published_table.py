@@ -49,8 +49,7 @@ class TableReader:
                 self.complain(number, "line", line, wrong)
             self.text = pd.DataFrame({"line": text.splitlines()})
             return _with_half_units(rows)
-        lines = list(csv.reader(io.StringIO(text)))
-        header, body = (lines[0] if lines else []), lines[1:]
+        header, *body = [*csv.reader(io.StringIO(text))] or [[]]
         while body and not body[-1]:
             body.pop()
         if tuple(header) != self.table.columns:
@@ -59,19 +58,21 @@ class TableReader:
             return []
         if not body:
             self.complain(2, "rows", "none", "the table is empty; write its rows below the header")
-        whole = []
-        for number, row in enumerate(body, start=2):
-            if len(row) == len(header):
-                whole.append((number, dict(zip(header, row, strict=True))))
-            else:
-                wrong = f"{len(row)} fields; write {len(header)}, quote a text with a comma"
-                self.complain(number, "row", ",".join(row), wrong)
+        whole = [*self._whole_rows(header, body)]
         if not all(heading in self.source.columns for heading in header):
             return []
         self.text = pd.DataFrame([fields for _, fields in whole], columns=header, dtype=str)
         numbers = [cell for number, fields in whole for cell in self._row(number, fields)]
         self._check_places(numbers)
         return _with_half_units(numbers)
+
+    def _whole_rows(self, header: list[str], body: list[list[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+        for number, row in enumerate(body, start=2):
+            if len(row) == len(header):
+                yield number, dict(zip(header, row, strict=True))
+            else:
+                wrong = f"{len(row)} fields; write {len(header)}, quote a text with a comma"
+                self.complain(number, "row", ",".join(row), wrong)
 
     def _row(self, number: int, fields: Mapping[str, str]) -> Iterator[Number]:
         place: dict[str, Any] = dict(self.table.at)

@@ -54,7 +54,7 @@ def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         here, server = times[name], _name_server(looks[name])
         if server is None:
             continue
-        before, after = ((looks[name].get("ledger") or {}).get(side) or {} for side in ("before", "after"))
+        before, after = (_counters(looks[name], side) for side in ("before", "after"))
         earlier, was, books = last.get(server, (name, None, {}))
         if was is not None and here.started_monotonic_s >= was.ended_monotonic_s - OVERLAP_S:
             for key in sorted(key for key in before.keys() & books.keys() if before[key] < books[key]):
@@ -64,11 +64,14 @@ def find_chain_breaks(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             last[server] = name, here, after
 
 
+def _counters(observations: Mapping[str, Any], side: str) -> Mapping[str, int]:
+    return (observations.get("ledger") or {}).get(side) or {}
+
+
 def _name_server(observations: Mapping[str, Any]) -> str | None:
     """Name of a server's process; None where the books are sums of several, or by account for each arm."""
     who = observations.get("identity_before") or {}
-    before = (observations.get("ledger") or {}).get("before") or {}
-    if "servers" in observations or BY_ACCOUNT in before or who.get("pid") is None:
+    if "servers" in observations or BY_ACCOUNT in _counters(observations, "before") or who.get("pid") is None:
         return None
     return " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
 
