@@ -202,19 +202,20 @@ def needed_spread(cells: Sequence[LogCell]) -> str | None:
         return None
     n, sought = min(counts), format_percent(SEEN_EFFECT, 0, False)
     if n < 2:
-        three, five = (format_percent(_spread_that_shows(runs), signed=False) for runs in (3, 5))
+        three, five = _spread_that_shows(3), _spread_that_shows(5)
         return (
             f"One run tells no spread. With 3 runs a cell a change of {sought} shows if runs "
-            f"spread by at most {three} (CV), with 5 runs by {five}."
+            f"spread by at most {format_percent(three, signed=False)} (CV), "
+            f"with 5 runs by {format_percent(five, signed=False)}."
         )
     variations = [cell.variation for cell in cells if cell.variation is not None]
     usual = math.sqrt(statistics.fmean(value**2 for value in variations))
-    more = next((number for number in range(2, 201) if _spread_that_shows(number) >= usual), None)
-    runs = f"{more} runs a cell" if more else "more than 200 runs a cell"
+    more = next((str(runs) for runs in range(2, 201) if _spread_that_shows(runs) >= usual), "more than 200")
     least = format_percent(_spread_that_shows(n), signed=False)
     return (
         f"Runs of a cell spread by {format_percent(usual, signed=False)} (CV). With {n} runs a cell, a "
-        f"change of {sought} shows if they spread by at most {least}; with theirs it takes {runs}."
+        f"change of {sought} shows if they spread by at most {least}; "
+        f"with theirs it takes {more} runs a cell."
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from benchbook.core.study import descriptors
@@ -15,6 +16,7 @@ _KNOWN_SCRIPTS = (
     "oltp_update_non_index", "oltp_insert", "oltp_delete", "select_random_points", "select_random_ranges",
 )  # fmt: skip
 LONGEST_RUN_S = 60
+PORTS = {descriptors.PGSQL: "5432", descriptors.MYSQL: "3306"}
 
 
 def write_study(logs: LogSet, path: Path) -> Path:
@@ -33,12 +35,12 @@ def draft_study(logs: LogSet) -> str:
     common = {name: value for (name, value), _ in reversed(options.most_common())}
     driver = descriptors.PGSQL if common.get("driver") == descriptors.PGSQL else descriptors.MYSQL
     engines = [engine for engine in descriptors.load_engines().values() if engine.driver == driver]
-    likely = max(engines, key=lambda engine: engine.is_basic)
+    likely = max(engines, key=attrgetter("is_basic"))
     user = "user: bench, password_env: BENCH_PASSWORD"
     host = common.get("host", "db.example.org")
-    port = common.get("port", "5432" if driver == descriptors.PGSQL else "3306")
+    port = common.get("port", PORTS[driver])
     levels = sorted({run.level for run in logs.runs})
-    run_s = min(LONGEST_RUN_S, max(8, round(max(run.time_s for run in logs.runs))))
+    run_s = min(LONGEST_RUN_S, max(8, round(max(map(attrgetter("time_s"), logs.runs)))))
     lines = [
         f'title: "{len(logs.arms)} arms of existing logs, measured in blocks"',
         f'question: "How many queries a second does each arm serve?"  {TO_FILL}: yours',

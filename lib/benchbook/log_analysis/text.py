@@ -18,10 +18,7 @@ Heading = tuple[str, str]
 def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
     """Headings (arm and column) and cells: a row a workload and level, a group of columns an arm."""
     has_several = len({workload for workload, _ in logs.rows}) > 1
-    n = ["n"] if any(cell.n > 1 for cell in logs.cells) else []
-    tail = _tail_columns(logs)
-    columns = {arm: ["qps", *n, "change", "95 %", "ms", *tail] for arm in logs.arms}
-    columns[logs.arms[0]] = ["qps", *n, "ms", *tail]
+    columns = _columns_by_arm(logs)
     shared = ["workload", "threads"] if has_several else ["threads"]
     headings = [("", name) for name in shared]
     headings += [(arm, name) for arm, names in columns.items() for name in names]
@@ -29,19 +26,22 @@ def table_rows(logs: LogSet) -> tuple[list[Heading], list[list[str]]]:
     for workload, level in logs.rows:
         row = [workload, f"{level:,}"][-len(shared) :]
         for arm, names in columns.items():
-            texts = _format_cells(logs.cell(workload, level, arm), tail)
+            texts = _format_cells(logs.cell(workload, level, arm))
             row += [texts.get(name, "–") for name in names]
         rows.append(row)
     return headings, rows
 
 
-def _tail_columns(logs: LogSet) -> list[str]:
-    """Column of the percentile, if all runs that printed one have the same."""
+def _columns_by_arm(logs: LogSet) -> dict[str, list[str]]:
+    """Columns of each arm; a percentile is one if all runs that printed one have the same."""
+    n = ["n"] if any(cell.n > 1 for cell in logs.cells) else []
     tails = {run.percentile for run in logs.runs if run.percentile and run.percentile_ms is not None}
-    return [f"p{tails.pop()} ms"] if len(tails) == 1 else []
+    tail = [f"p{tails.pop()} ms"] if len(tails) == 1 else []
+    columns = {arm: ["qps", *n, "change", "95 %", "ms", *tail] for arm in logs.arms}
+    return columns | {logs.arms[0]: ["qps", *n, "ms", *tail]}
 
 
-def _format_cells(cell: LogCell | None, tail: list[str]) -> dict[str, str]:
+def _format_cells(cell: LogCell | None) -> dict[str, str]:
     """Texts of a cell by their columns, without those it has nothing for."""
     if cell is None:
         return {}
@@ -55,7 +55,8 @@ def _format_cells(cell: LogCell | None, tail: list[str]) -> dict[str, str]:
         texts["95 %"] = number_format.format_interval(change.low, change.high) or str(change.reason)
     percentiles = [run.percentile_ms for run in cell.runs if run.percentile_ms is not None]
     if len(percentiles) == cell.n:
-        texts |= dict.fromkeys(tail, number_format.format_decimal(sum(percentiles) / cell.n, 2))
+        name = f"p{cell.runs[0].percentile} ms"
+        texts[name] = number_format.format_decimal(sum(percentiles) / cell.n, 2)
     return texts
 
 

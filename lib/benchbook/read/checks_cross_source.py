@@ -134,8 +134,9 @@ def _check_monitor(run: Evidence) -> Iterator[str]:
         return
     observed = float(np.nansum(cores * np.diff(np.concatenate([[0.0], seconds]))))
     report = run.get("client", "cpu_s")
-    missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * report
-    if report > observed + missed + AHEAD_S or (not run.is_in_turns and observed > report + AHEAD_S):
+    whole = UNSEEN_S + UNSEEN_SHARE * report, report + AHEAD_S
+    missed, most = (0.0, math.inf) if run.is_in_turns else whole
+    if report > observed + missed + AHEAD_S or observed > most:
         yield f"the client used {report:.2f} s of a core, its monitor saw {observed:.2f} s"
 
 

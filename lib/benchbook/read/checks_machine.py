@@ -142,18 +142,22 @@ def _load_faults(load: dict[str, Any]) -> Iterator[str]:
     if not load["stayed"]:
         yield "the driver of connections ended before the run did"
     if "idle" in load:
-        idle = load["idle"]
-        for when, count in (("before", idle["opened"]), ("after", idle["held"])):
-            if count != idle["asked"]:
-                yield f"{count} of {idle['asked']} idle connections were open {when} the run{text}"
-            # Ours that asks is one more.
-            if not (load.get(f"sessions_{when}") or 0) > idle["asked"]:
-                counted = load.get(f"sessions_{when}")
-                yield f"the server had {counted} sessions {when} the run, {idle['asked']} idle ones"
+        yield from _idle_faults(load, text)
     if "short" in load:
         request, achieved = load["short"]["asked_per_s"], load["short"]["achieved_per_s"] or 0.0
         if achieved < LEAST_SHORT * request:
             yield f"{achieved:.1f} short connections a second, {request} asked{text}"
+
+
+def _idle_faults(load: dict[str, Any], text: str) -> Iterator[str]:
+    idle = load["idle"]
+    for when, count in (("before", idle["opened"]), ("after", idle["held"])):
+        if count != idle["asked"]:
+            yield f"{count} of {idle['asked']} idle connections were open {when} the run{text}"
+        counted = load.get(f"sessions_{when}")
+        # Ours that asks is one more.
+        if not (counted or 0) > idle["asked"]:
+            yield f"the server had {counted} sessions {when} the run, {idle['asked']} idle ones"
 
 
 AGAIN_SHARE, AGAIN_LEAST = 1e-4, 20

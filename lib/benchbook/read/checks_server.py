@@ -118,7 +118,7 @@ def check_hits(run: Evidence, limits: Limits) -> Iterator[str]:
         yield f"{run.total('writes')} of {transaction.writes * done} writes changed a row"
         if run.absent("Rows_sent"):
             return
-    ranges = [rows for each in run.served if (rows := _expected_rows(each)) is not None]
+    ranges = [*filter(None, map(_expected_rows, run.served))]
     if transaction.reads and len(ranges) == len(run.served):
         sent = run.grown("Rows_sent")
         low, high = map(sum, zip(*ranges, strict=True))

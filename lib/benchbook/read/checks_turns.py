@@ -102,7 +102,7 @@ def _share_faults(run: Evidence, taken: list[Turn]) -> Iterator[str]:
         yield "two turns overlap"
     seconds = {name: active_s(taken, name) for name in run.plan_value("partners")}
     mine, request = seconds[run.plan_value("arm")], run.get("turns", "asked")
-    if (count := sum(turn.arm == run.plan_value("arm") for turn in taken)) < LEAST_SHARE * request:
+    if (count := len(run.own_turns)) < LEAST_SHARE * request:
         yield f"{count} turns were taken, {request} asked"
     if max(seconds.values()) > (1 + ACTIVE_SHARE) * min(seconds.values()):
         shown = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())

@@ -81,8 +81,8 @@ class TableReader:
                 name = self.source.columns[heading].metric or heading
                 place[name] = self._key(number, heading, name, printed)
         processes, each = place.get("processes"), place.get("threads_per_process")
-        if "threads" not in place and isinstance(processes, int) and isinstance(each, int):
-            place["threads"] = processes * each
+        if isinstance(processes, int) and isinstance(each, int):
+            place.setdefault("threads", processes * each)
         for heading, printed in fields.items():
             column = self.source.columns[heading]
             if column.role not in ("metric", "growth"):
@@ -97,15 +97,15 @@ class TableReader:
             )  # fmt: skip
 
     def _key(self, number: int, heading: str, name: str, printed: str) -> object:
-        for key, names in (("arm", self.source.arms), ("workload", self.source.workloads)):
-            if name == key and printed not in names and (heading, printed) not in self.unknown:
+        names = {"arm": self.source.arms, "workload": self.source.workloads}.get(name)
+        if names is not None:
+            if printed not in names and (heading, printed) not in self.unknown:
                 self.unknown.add((heading, printed))
                 remedy = did_you_mean(printed, names)
                 remedy += " Correct it" if remedy.endswith("?") else ""
-                wrong = f"no such {key}; {remedy}, or add it under {key}s"
+                wrong = f"no such {name}; {remedy}, or add it under {name}s"
                 self.complain(number, heading, printed, wrong)
-            if name == key:
-                return printed
+            return printed
         if name in ("threads", "processes", "threads_per_process") and not re.fullmatch(r"[1-9]\d*", printed):
             wrong = "not a whole number of threads; write digits only, such as 150"
             self.complain(number, heading, printed, wrong)
@@ -200,7 +200,7 @@ def _with_half_units(numbers: list[Number]) -> list[Number]:
 def _common_decimals(texts: list[str]) -> int:
     """Decimals that most numbers of a column have; negative for zeros that end all, as in 23300, 31400."""
     decimals = [len(text.partition(".")[2]) for text in texts if text]
-    usual = max(sorted(set(decimals)), key=decimals.count) if decimals else 0
+    usual = max(sorted(set(decimals)), key=decimals.count, default=0)
     whole = [text for text in texts if text.strip("0")]
     if usual or len(whole) < 2 or any("." in text for text in whole):
         return usual
