@@ -115,8 +115,9 @@ def test_bad_input_is_a_line_each_and_the_rest_goes_on(tmp_path, capsys, monkeyp
         file.truncate(10 << 30)
     walk = os.walk
 
-    def refusing(path, onerror):
-        onerror(PermissionError(13, "Permission denied", f"{path}/secret"))
+    def refusing(path, onerror=None):
+        if onerror is not None:
+            onerror(PermissionError(13, "Permission denied", f"{path}/secret"))
         return walk(path)
 
     monkeypatch.setattr(os, "walk", refusing)
