@@ -258,9 +258,11 @@ def _columns_of(log: SysbenchLog) -> dict[str, Any]:
 
 def _find_qps(log: SysbenchLog, total: Summary) -> float | None:
     """Queries a second of a run: of its totals, or of its report hooks, whose cumulative line is the last."""
-    last = log.intervals[-1] if log.intervals else None
-    if total.queries_per_s is not None or last is None or last.qps is None or not last.is_hook:
+    if total.queries_per_s is not None or not log.intervals:
         return total.queries_per_s
+    last: ReportLine = log.intervals[-1]
+    if last.qps is None or not last.is_hook:
+        return None
     return last.qps if last.threads == 0 else float(np.mean(log.intervals.column("qps")))
 
 

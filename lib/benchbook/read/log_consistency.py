@@ -246,7 +246,8 @@ def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest
             continue
         slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
         done = float(counts.sum())
-        more = _unreported_transactions(log, block, rest) if total == "events" else math.inf
+        is_known = total == "events" and rest > REST_S
+        more = _unreported_transactions(log, block, rest) if is_known else math.inf
         if done > count + slack or done < count - slack - (0 if rest <= REST_S else more):
             text = f"the report lines make {done:.0f} {total.replace('_', ' ')}, the total is {count}"
             yield Problem("sums", block.line, text)
@@ -345,7 +346,8 @@ def count_longest(counts: np.ndarray, events: int) -> np.ndarray:
 
 def spent_ms(counts: np.ndarray) -> float:
     """Latencies of 1024 buckets added up, in ms; the exact sum of the products, rounded once."""
-    return numeric_equality.exact_sum(counts * histogram.VALUES_MS)
+    used = np.flatnonzero(counts)
+    return numeric_equality.exact_sum((counts[used] * histogram.VALUES_MS[used]).tolist())
 
 
 def count_fitting(counts: np.ndarray, spent_ms: float) -> int:
