@@ -52,9 +52,15 @@ def frames(tmp_path: Path, tables) -> dict[str, pd.DataFrame]:
     return tidy.load_tables(tmp_path / "tidy")
 
 
-@pytest.fixture
-def whole(tmp_path):
-    return frames(tmp_path, tidy.read_study(*study(tmp_path, plans())))
+@pytest.fixture(scope="module")
+def four(tmp_path_factory) -> tuple[Path, Path, pd.DataFrame]:
+    """Folders and schedule of four runs, which no test changes."""
+    return study(tmp_path_factory.mktemp("four"), plans())
+
+
+@pytest.fixture(scope="module")
+def whole(four, tmp_path_factory) -> dict[str, pd.DataFrame]:
+    return frames(tmp_path_factory.mktemp("whole"), tidy.read_study(*four))
 
 
 def test_runs_cover_the_window_alone(whole):
@@ -205,10 +211,9 @@ def test_runs_are_judged_again_by_the_limits_given(tmp_path):
     [("block", 3), ("group", "b09-read-t0004"), ("arm", "other"), ("workload", "write"), ("threads", 8),
      ("seed", 8), ("discard_s", 15), ("run_s", 45)],
 )  # fmt: skip
-def test_whatever_the_schedule_says_of_a_run_is_what_was_run(tmp_path, name, other):
-    raw, void, schedule = study(tmp_path, plans())
+def test_whatever_the_schedule_says_of_a_run_is_what_was_run(four, name, other):
+    raw, void, schedule = four
     schedule = schedule.assign(discard_s=2, run_s=5)
-    assert len(tidy.read_study(raw, void, schedule)["runs"]) == 4
     was, *others = schedule[name].tolist()
     schedule[name] = [other, *others]
     tables = tidy.read_study(raw, void, schedule)
@@ -219,9 +224,9 @@ def test_whatever_the_schedule_says_of_a_run_is_what_was_run(tmp_path, name, oth
     assert len(tables["runs"]) == 3
 
 
-def test_a_moved_place_in_the_order_is_no_difference(tmp_path):
-    raw, void, schedule = study(tmp_path, plans())
-    schedule["position"] += 10
+def test_a_moved_place_in_the_order_is_no_difference(four):
+    raw, void, schedule = four
+    schedule = schedule.assign(discard_s=2, run_s=5, position=schedule["position"] + 10)
     assert tidy.read_study(raw, void, schedule)["runs"]["position"].to_pylist() == [10, 11, 12, 13]
 
 
