@@ -38,7 +38,8 @@ def test_a_claim_has_one_number_on_claims_page_home_page_story_and_in_the_summar
     page = BeautifulSoup(claims_page.render_claims(status).text, "html.parser")
     summary = text.replace("\\", "")
     in_story = {row[0]: row for row in story.tabulate_measured(status).rows}
-    questions = {row.question: row for group in home_page.group_questions(status, {}) for row in group.rows}
+    groups = home_page.group_questions(status, {})
+    questions = {row.question: row for rows in groups.values() for row in rows}
     checked = {"claims page": 0, "story": 0, "home page": 0}
     for claim in status.claims:
         of_claim = page.find(id=f"claim-{make_slug(claim.id)}").find_parent("tr").get_text(" ", strip=True)

@@ -43,12 +43,10 @@ def describe(title: str, *studies: MeasuredStudy, audits: Any = (), pooled: Any 
     """Rows of the first page: a line for each question, and one for each of its effects with its marks."""
     status = ClaimStatus(audits, studies, {}, pooled=pooled or {})
     lines = [title]
-    for group in home_page.group_questions(status, {"lab": "tidb-cluster", "quick": ""}):
-        for row in group.rows:
-            ways = (
-                f"{text} ({way})" for text, way in ((row.carries, row.carries_way), (row.why, row.why_way))
-            )
-            texts = [group.name, row.question, *(claim.id for claim in row.claims), row.sessions, *ways]
+    for name, rows in home_page.group_questions(status, {"lab": "tidb-cluster", "quick": ""}).items():
+        for row in rows:
+            ways = (f"{text} ({way})" for text, way in (row.carries, row.why))
+            texts = [name, row.question, *(claim.id for claim in row.claims), row.sessions, *ways]
             lines.append("  " + " | ".join(text for text in texts if text and text != " ()"))
             for line in row.lines:
                 dots = " ".join(f"{value:+.2f}" for value, _ in line.dots)

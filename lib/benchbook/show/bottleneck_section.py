@@ -197,12 +197,15 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
 
     report = []
     with theme.figure_style():
-        labels = [_label_bar(arms.get(bar.arm, bar.arm), bar.threads) for bar in bars]
+        names = [arms.get(bar.arm, bar.arm) for bar in bars]
+        # In at most two lines beside its bar.
+        wrapped = ("\n".join(textwrap.wrap(theme.shorten_name(name, 36), 18)) for name in names)
+        labels = [f"{name} · {bar.threads}" for name, bar in zip(wrapped, bars, strict=True)]
         height = 0.35 if "\n" in "".join(labels) else 0.25
         figure, axes = theme.make_canvas(theme.WIDTH, 1.0 + height * len(bars))
-        for place, bar in enumerate(bars):
+        for place, (arm, bar) in enumerate(zip(names, bars, strict=True)):
             parts = ", ".join(_draw_bar(axes, place, bar))
-            report.append(f"{arms.get(bar.arm, bar.arm)} at {format_count(bar.threads, 'thread')}: {parts}.")
+            report.append(f"{arm} at {format_count(bar.threads, 'thread')}: {parts}.")
         axes.set_yticks(range(len(bars)), labels)
         axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=theme.SMALLEST)
         axes.set(ylim=(len(bars) - 0.4, -0.6), title="\n".join(textwrap.wrap(name, 24)))
@@ -213,11 +216,6 @@ def _draw_panel(name: str, bars: Sequence[CellCosts], arms: Mapping[str, str]) -
         handles = [Patch(facecolor=shade, label=part) for part, shade in theme.PARTS.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, handlelength=1.0)
     return Panel(figure, f"{name}, CPU time per query. {' '.join(report)}")
-
-
-def _label_bar(arm: str, threads: int) -> str:
-    """Name of a bar in at most two lines."""
-    return "\n".join(textwrap.wrap(theme.shorten_name(arm, 36), 18)) + f" · {threads}"
 
 
 def _draw_bar(axes: "Axes", place: int, bar: CellCosts) -> Iterator[str]:

@@ -77,6 +77,11 @@ HEADLINES = tuple(
 ONE_SESSION = "one session on one machine"
 
 
+Link = tuple[str, str]
+"""Text, and the page that it leads to."""
+NOWHERE = "", ""
+
+
 @dataclass(frozen=True)
 class QuestionRow:
     """One question; its cause and its note on carrying over are empty if they are not known."""
@@ -86,31 +91,22 @@ class QuestionRow:
     claims: tuple[AuditedClaim, ...]
     lines: tuple[forest.ForestRow, ...]
     sessions: str = ""
-    why: str = ""
-    why_way: str = ""
-    carries: str = ""
-    carries_way: str = ""
+    why: Link = NOWHERE
+    carries: Link = NOWHERE
     would: str = ""
 
 
-@dataclass(frozen=True)
-class QuestionGroup:
-    """Questions that lie in one folder of `studies/`; the published findings and `quick` have none."""
+def group_questions(status: ClaimStatus, folders: Mapping[str, str]) -> dict[str, list[QuestionRow]]:
+    """Rows by heading: published findings and studies without a folder, then others without arms named above.
 
-    name: str
-    rows: tuple[QuestionRow, ...]
-
-
-def group_questions(status: ClaimStatus, folders: Mapping[str, str]) -> list[QuestionGroup]:
-    """Published findings and studies without a folder, then others by folder, without arms named above."""
+    Headings are those of the folders of `studies/`; the published findings and `quick` have none.
+    """
     audited_claims = {claim.id: claim for claim in status.claims}
     headlines = [audited_claims[name] for name in HEADLINES if name in audited_claims]
     by_folder = {"": [_row_of_claim(status, claim) for claim in headlines]}
     for study, row in _rows_of_studies(status, _arms_above(status, headlines)):
         by_folder.setdefault(folders.get(study.name, ""), []).append(row)
-    return [
-        QuestionGroup(_name_folder(folder), tuple(rows)) for folder, rows in sorted(by_folder.items()) if rows
-    ]
+    return {_name_folder(folder): rows for folder, rows in sorted(by_folder.items()) if rows}
 
 
 def _arms_above(status: ClaimStatus, claims: Sequence[AuditedClaim]) -> dict[str, set[str]]:
@@ -149,10 +145,9 @@ def _describe_sessions(
     if "depends on the machine" not in labels and {study.name for study in studies} & status.reversals.keys():
         carries.append("opposite sign in other studies")
     return {
-        **_find_cause(studies, {finding.treatment for _, finding in answers}),
+        "why": _find_cause(studies, {finding.treatment for _, finding in answers}),
         "sessions": _count_sessions(status, studies, bool(labels)),
-        "carries": ", ".join(carries),
-        "carries_way": f"{studies[0].page}#answer" if carries else "",
+        "carries": (", ".join(carries), f"{studies[0].page}#answer") if carries else NOWHERE,
     }
 
 
@@ -176,15 +171,15 @@ def _count_sessions(status: ClaimStatus, studies: Sequence[MeasuredStudy], is_po
     return f"{format_count(len(several), 'session')}, {processors}"
 
 
-def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -> dict[str, str]:
-    """First cause known of a treatment in these lines, and the link to all of its study."""
+def _find_cause(studies: Sequence[MeasuredStudy], treatments: Collection[str]) -> Link:
+    """First cause known of a treatment in these lines, with the way to all of its study."""
     for study in studies:
         if operational_laws.list_violations(study.found.causes):
-            return {"why": "the counters contradict each other", "why_way": f"{study.page}#why"}
+            return "the counters contradict each other", f"{study.page}#why"
         for treatment, why in _explain_treatments([study.found, *study.explained]):
             if treatment in treatments:
-                return {"why": why, "why_way": f"{study.page}#why"}
-    return {}
+                return why, f"{study.page}#why"
+    return NOWHERE
 
 
 def _explain_treatments(several: Sequence[Findings]) -> Iterator[tuple[str, str]]:
@@ -247,14 +242,14 @@ def _name_command(ways: Sequence[PlannedStudy]) -> str:
     return f"make repro STUDY={ways[0].name}" if ways else ""
 
 
-def _describe_grade(status: ClaimStatus, claim: str) -> dict[str, str]:
+def _describe_grade(status: ClaimStatus, claim: str) -> dict[str, Link]:
     """Outcome for a claim in the sessions of the nearest measured study, and its nearness."""
     grades = status.grades.get(claim, {})
     for grade in map(grades.__getitem__, nearest_studies(grades)):
         if grade.occasions:
             word = "Yes" if grade.carries_over else "No" if grade.outcome in _NO else "Unknown"
             message = f"{word}: {grade.outcome}, {_NEAR[grade.closeness]}"
-            return {"carries": message, "carries_way": f"claims.html#claim-{make_slug(claim)}"}
+            return {"carries": (message, f"claims.html#claim-{make_slug(claim)}")}
     return {}
 
 

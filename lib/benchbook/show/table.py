@@ -24,11 +24,6 @@ class TableColumn:
         """Label and unit."""
         return f"{self.label} {self.unit}".strip()
 
-    @property
-    def name(self) -> str:
-        """Label and unit as a sentence has them."""
-        return f"{self.label} ({self.unit})" if self.unit else self.label
-
 
 def number_column(label: str, unit: str = "", meaning: str | None = None) -> TableColumn:
     """Give a column of numbers."""
@@ -121,7 +116,9 @@ class Table:
                 kept.append(place)
             else:
                 text = html.unescape(re.sub(r"<[^>]*>", "", values.pop())).strip()
-                shared.append(f"{self.columns[place].name}: {text}")
+                column = self.columns[place]
+                unit = f" ({column.unit})" if column.unit else ""
+                shared.append(f"{column.label}{unit}: {text}")
         rows = [[row[place] for place in kept] for row in self.rows]
         caption_text = f"The same in every row: {'; '.join(shared)}." if shared else ""
         return [self.columns[place] for place in kept], rows, caption_text
