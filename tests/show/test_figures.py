@@ -99,7 +99,8 @@ def test_nothing_measured_is_said_not_drawn(made):
 
 
 def test_names_with_markup_and_formulas_are_drawn_as_they_are():
-    evil = synthetic.evidence(treatment="<b>$x_1$</b>")
+    name = "<b>$x_1$</b>"
+    evil = synthetic.evidence(blocks=2, treatment=name, workloads={name: (20_000.0, 1)})
     assert not any("<b>" in draw(evil)._repr_html_() for draw in DRAWN.values())
 
 

@@ -14,6 +14,7 @@ from benchbook.show import sessions as shown
 from tests.compare import sessions as made_up
 from tests.compare.sessions import MILAN, finding, part, session, sessions
 from tests.goldens import assert_page
+from tests.show import synthetic
 from tests.show.conftest import build
 
 
@@ -81,7 +82,8 @@ def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
     assert core.read_pooled("other") is None
 
 
-def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
+def test_a_study_with_recorded_sessions_answers_over_them_first(tmp_path):
+    made = synthetic.evidence(blocks=3, workloads={"oltp_point_select": (21_000.0, 1)})
     folder = tmp_path / "data" / "recorded" / made.name
     folder.mkdir(parents=True)
     pool_sessions(made.name, sessions(-0.16, -0.165, -0.155, -0.16)).write(folder / core.FILE)
