@@ -93,19 +93,15 @@ def _explain_places(several: Iterable[tuple[str, Findings]]) -> dict[_Place, tup
     messages: dict[_Place, tuple[str, str]] = {}
     for session, findings in several:
         for cause in select_causes(findings):
-            message = name_place(cause, findings), f"{_shorten_reason(cause)}{session}"
-            messages.setdefault(_place_of(cause), message)
+            reason = format_reason(cause)
+            # In a sentence that can be read at once.
+            brief = reason if len((cause.sentence or "").split(" ")) <= _MOST_WORDS else cause.short or reason
+            messages.setdefault(_place_of(cause), (name_place(cause, findings), f"{brief}{session}"))
     return messages
 
 
 def _place_of(cause: Cause) -> _Place:
     return cause.workload, cause.threads, cause.treatment
-
-
-def _shorten_reason(cause: Cause) -> str:
-    """Cause in a sentence that can be read at once."""
-    reason = format_reason(cause)
-    return reason if len((cause.sentence or "").split(" ")) <= _MOST_WORDS else cause.short or reason
 
 
 def _group_sentences(messages: Mapping[_Place, tuple[str, str]]) -> list[tuple[str, str]]:

@@ -77,6 +77,7 @@ HEADLINES = tuple(
 ONE_SESSION = "one session on one machine"
 
 
+Answers = Sequence[tuple[MeasuredStudy, FindingData]]
 Link = tuple[str, str]
 """Text, and the page that it leads to."""
 NOWHERE = "", ""
@@ -135,7 +136,7 @@ def _rows_of_studies(
 def _describe_sessions(
     status: ClaimStatus,
     studies: Sequence[MeasuredStudy],
-    answers: Sequence[tuple[MeasuredStudy, FindingData]],
+    answers: Answers,
 ) -> dict[str, Any]:
     """Sessions behind a row, and the label on carrying over, as far as they say it."""
     if not studies:
@@ -151,9 +152,7 @@ def _describe_sessions(
     }
 
 
-def _extreme_labels(
-    status: ClaimStatus, answers: Sequence[tuple[MeasuredStudy, FindingData]]
-) -> dict[str, None]:
+def _extreme_labels(status: ClaimStatus, answers: Answers) -> dict[str, None]:
     """Labels on carrying over: what says most of another machine, and what says least."""
     contrasts = (status.over_sessions(study, finding) for study, finding in answers)
     standing = {effect.standing for contrast in contrasts if contrast for effect in contrast.shown}
