@@ -85,8 +85,7 @@ def test_a_load_curve_draws_cores_and_latency_against_the_rate_and_leaves_out_un
     known = findings(baseline="direct", names=names, causes=causes)
     (picture,) = figures.draw_load_curves(replace(made, folder=tmp_path, runs=runs, findings=known))
     cores, latency = picture.panels
-    told = "point selects, 16 threads: busy cores, by offered rate. direct, server: 0.100 at 50"
-    assert cores.alt.startswith(told) and "p99: 20.0 at 200." in latency.alt
+    assert_page("load-curve.txt", picture)
     assert inked_edges(cores.figure) == inked_edges(latency.figure) == []
     assert figures.draw_load_curves(made) == []
 
