@@ -224,14 +224,12 @@ def draw_ordered_arms(findings: Findings) -> list[object]:
     ladder = findings.ladder
     if not ladder:
         return []
-    tables = []
-    for place, workload in enumerate(ladder.workloads, 1):
-        labels = [
-            {(pair.baseline, pair.treatment): pair.label for pair in pairs}
-            for pairs in (workload.against_first, workload.against_neighbour, workload.pairs)
-        ]
-        inputs = {"levels": format_confidence(workload.pairs), "sentence": workload.sentence}
-        tables.append(build_table("ladder", workload.pairs, f"ladder-{place}", labels=labels, **inputs))
-    if not tables:
+    if not ladder.workloads:
         return [build_table("ladder-of-none", [], "ladder", skipped=ladder.skipped)]
+    tables = [
+        build_table(
+            "ladder", rungs.pairs, f"ladder-{place}", rungs=rungs, level=format_confidence(rungs.pairs)
+        )
+        for place, rungs in enumerate(ladder.workloads, 1)
+    ]
     return [*map(forest.draw_ordered_arms, ladder.workloads), *tables]

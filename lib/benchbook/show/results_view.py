@@ -266,7 +266,6 @@ def render_html(table: ResultsTable) -> Html:
         every=every if every != groups else [],
         columns=columns,
         caption=caption_of(table),
-        mark=notes.mark,
         notes=notes,
         legend=legend_of(table),
         describe_aa=describe_aa,
