@@ -67,7 +67,7 @@ test-faults: setup ## Inject every fault there is a way to (some 20 minutes), an
 	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 BENCHBOOK_WRITE_FAULTS=1 python -S tools/as_owner.py python -m pytest tests/faults $(ARGS)
 
 goldens: setup ## Write the files anew that tests hold printed tables and sentences against; read them in git
-	@BENCHBOOK_WRITE_GOLDENS=1 python -m pytest -q -n 0 $$(grep -rlE --include="test_*.py" "assert_golden|WRITE_GOLDENS" tests) $(ARGS)
+	@BENCHBOOK_WRITE_GOLDENS=1 python -m pytest -q -n 0 $$(grep -rlE --include="test_*.py" "assert_(golden|page|cases)|WRITE_GOLDENS" tests) $(ARGS)
 
 lint: setup ## Style and types of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; mypy || style=1; sh tools/strip.sh --verify && exit $$style

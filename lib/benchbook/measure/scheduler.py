@@ -134,7 +134,7 @@ def complete_schedule(
         scripts = (files.read_json(where.warm_up).get("own") or {}) if state.data.scripts else None
         with open_site(study, lab) as site:
             state.site = site
-            provision.verify_facts(site, study, facts)
+            provision.verify_facts(site, facts)
             for event in dataset.ensure_data(site, state.data, data, scripts)["events"]:
                 state.say(event)
             run_missing(state)

@@ -66,7 +66,7 @@ def find_skipped(site: Site, study: StudySpec) -> dict[str, str]:
     return skipped
 
 
-def verify_facts(site: Site, study: StudySpec, facts: Facts) -> None:
+def verify_facts(site: Site, facts: Facts) -> None:
     """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
     changed = []
     for arm in facts.arms:
