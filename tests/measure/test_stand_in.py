@@ -448,7 +448,7 @@ def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatc
     ]  # fmt: skip
     assert not opened
     state = scheduler.complete_schedule(*asked, {"free_mib": 1})
-    assert (state.done, len(opened), proven) == (2, 1, [(made.site, made.study, facts)])
+    assert (state.done, len(opened), proven) == (2, 1, [(made.site, facts)])
     assert {folder.name for folder in run_folder.list_folders(where.raw)} == {run.run_id for run in made.runs}
     scheduler.complete_schedule(*asked, {"free_mib": 10**9})
     assert len(opened) == 1
