@@ -82,9 +82,10 @@ def narrow_commits(search: Search) -> list[str]:
         answer = search.answer(search.commits[middle])
         if answer == "undecided":
             break
-        # One that could not be built leaves both ends where they are.
-        ends = {"slower": (low, middle), "not slower": (middle + 1, high)}
-        low, high = ends.get(answer or "", (low, high))
+        if answer == "slower":
+            high = middle
+        elif answer == "not slower":
+            low = middle + 1
     return list(search.commits[low : high + 1])
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from benchbook.compare.meta import random_effects, recorded_sessions
 from benchbook.compare.text import cpu_models, labels, results_table
 from benchbook.core.artifacts import record
-from benchbook.core.artifacts.meta_analysis import MetaAnalysis
+from benchbook.core.artifacts.meta_analysis import MetaAnalysis, StudySession
 from benchbook.core.published.audit import Audit
 from benchbook.core.util import files, paths, yaml_file
+from benchbook.core.util.errors import require_value
+from benchbook.core.util.grouping import group_by
 from benchbook.core.util.number_format import glance_percent
 from benchbook.show.claim_status import ClaimStatus, MeasuredStudy
 from benchbook.show.markup import escape_markdown
@@ -79,18 +81,19 @@ in their present design: the last design before it that was measured on as many,
 
 def _earlier_designs(newest: MetaAnalysis) -> Iterator[tuple[MetaAnalysis, str]]:
     """The last earlier design on enough processors to predict from, if the newest has too few, in words."""
-    if _count_processors(newest) >= random_effects.FEWEST_PROCESSORS:
+    if _has_enough_processors(newest.sessions):
         return
-    index = record.read_index()
-    for session in reversed(newest.left_out):
-        pooled = recorded_sessions.pool_study(index, newest.study, session.session.design)
-        if pooled is not None and _count_processors(pooled) >= random_effects.FEWEST_PROCESSORS:
-            yield pooled, session.reason.partition("): ")[2]
+    earlier = (left for left in reversed(newest.left_out) if left.session.superseded is None)
+    for design, left_out in group_by(earlier, lambda left: left.session.design).items():
+        if _has_enough_processors([left.session for left in left_out]):
+            pooled = recorded_sessions.pool_study(record.read_index(), newest.study, design)
+            yield require_value(pooled), left_out[0].reason.partition("): ")[2]
             return
 
 
-def _count_processors(pooled: MetaAnalysis) -> int:
-    return cpu_models.count_models([session.processor for session in pooled.sessions])
+def _has_enough_processors(sessions: Sequence[StudySession]) -> bool:
+    models = cpu_models.count_models([session.processor for session in sessions])
+    return models >= random_effects.FEWEST_PROCESSORS
 
 
 def recorded_studies() -> list[MeasuredStudy]:

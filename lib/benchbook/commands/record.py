@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -286,7 +285,7 @@ def prune_archives() -> str:
 def fetch_archives(names: Sequence[str]) -> str:
     """Bring archives of sessions, or of all of a study, to the folder; return their number."""
     there = list(record.read_index().sessions())
-    recorded = {*chain.from_iterable((session.id, session.where.name) for session in there)}
+    recorded = {name for session in there for name in (session.id, session.where.name)}
     if wrong := [
         f"--fetch: {name}: no such session or study in the record" for name in names if name not in recorded
     ]:

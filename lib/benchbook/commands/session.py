@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from benchbook.commands import stage
@@ -45,7 +44,7 @@ def run_sessions(
         print(f"this machine now: {machine.describe_load()}")
         busy = [] if anyway else machine.wait_until_usable(load.load_params().limits.steal_pct)
         full = recording.capacity_problem(max(map(recording.archive_bytes, names), default=0), len(names))
-        edits = sorted({*chain.from_iterable(map(recording.find_edits, names))})
+        edits = sorted({why for name in names for why in recording.find_edits(name)})
         if wrong := [*edits, *busy, *([full] if full else [])]:
             raise InputErrors([f"session: {reason}" for reason in wrong])
         failed = [name for name in names if not _measure_session(name)]

@@ -211,7 +211,7 @@ class ClaimSpec(Question):
             raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}; add it")
         if strange:
             raise ValueError(f"a claim of kind {self.kind} has no {', '.join(strange)}; remove it")
-        amounts = getattr(self.band, "amounts", ())
+        amounts = self.band.amounts if self.band is not None else ()
         if self.kind == "effect" and not all(isinstance(amount, str) for amount in amounts):
             raise ValueError('an effect without its unit; write the band in percent, such as point: "7 %"')
         if self.kind == "trend" and (self.baseline is None) != (self.treatment is None):
