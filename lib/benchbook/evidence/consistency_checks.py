@@ -113,10 +113,11 @@ def _of_turns(held: ArchiveContents) -> Iterator[str]:
         if each != (request := folder.evidence()["turns"]["asked"]):
             yield f"raw/{folder.name}: evidence.json: turns.asked is {request}, the plan asks for {each}"
         if not of_group:
-            due = [*itertools.chain.from_iterable(rounds)]
-            for number, turn in enumerate(turns_of(file.read_text("utf-8"))):
-                if turn.arm != (arm := due[number % len(due)]):
-                    yield f"{plan.group}: turn {number + 1} is of {turn.arm}, by the plan of {arm}"
+            due = itertools.cycle(itertools.chain.from_iterable(rounds))
+            taken = zip(turns_of(file.read_text("utf-8")), due, strict=False)
+            for number, (turn, arm) in enumerate(taken, 1):
+                if turn.arm != arm:
+                    yield f"{plan.group}: turn {number} is of {turn.arm}, by the plan of {arm}"
                     break
         of_group.setdefault(files.digest_file(file), folder.name)
     for group, of_group in by_group.items():

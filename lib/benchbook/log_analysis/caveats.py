@@ -238,6 +238,6 @@ def _of_order(timed: Sequence[Any]) -> Iterator[Caveat]:
     if len(spans) < 2 or any(later[0].ended_at <= span[-1].ended_at for span, later in pairwise(spans)):
         return
     first, second = spans[0][0].arm, spans[1][0].arm
-    run = group_by(timed, attrgetter("arm"))[second][0]
+    run = next(run for run in timed if run.arm == second)
     text = f"not interleaved: by the files' times all runs of {first} came before those of {second}"
     yield Caveat(run.path, None, "order", f"{text}, so that drift looks like an effect")

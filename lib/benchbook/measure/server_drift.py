@@ -118,8 +118,8 @@ def count_between(connection: Connection) -> Record:
     """Server counts since the last run's end; call right after the ledger's reading before a run."""
     held: Baseline = connection.info["held"]
     was, now = held.moment, latest_reading(connection)
-    shared = was.counters.keys() & now.counters.keys()
-    grown = {name: now.counters[name] - was.counters[name] for name in shared}
+    names = [name for name in was.counters if name in now.counters]
+    grown = {name: now.counters[name] - was.counters[name] for name in names}
     before, after = was.own_connections, now.own_connections
     opened = None if before is None or after is None else after - before
     reason = connection.info.get("no_ledger")

@@ -19,7 +19,7 @@ def lift_warm_up(study: StudySpec, warm_up: Mapping[str, Any]) -> dict[str, Any]
     if "rules" in warm_up:
         return dict(warm_up)
     settled = {(row["workload"], row["threads"]): row for row in warm_up.get("turns", ())}
-    is_slow, turns = bool([*interleaving.find_slow(study)]), []
+    is_slow, turns = bool(interleaving.find_slow(study)), []
     for workload in study.workloads:
         rows = [
             {"workload": workload, "threads": threads, "turn_ms": SHORTEST_MS}

@@ -81,6 +81,7 @@ def plan_runs(
     settled = pilot_parameters.settled_rates(study, warm_up) if warm_up is not None else {}
     pilots = warm_up or {}
     scripts = pilot_parameters.carried_scripts(pilots)
+    lengths, edges = (pilot_parameters.by_cell(pilots.get("turns", ()), key) for key in ("turn_ms", "edge_s"))
     drawn = study.plan.seed if study.plan.seed is not None else seed
     if drawn is None:
         raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
@@ -97,7 +98,8 @@ def plan_runs(
             group: dict[str, Any] = {
                 "block": block, "group": f"b{block:02d}-{workload}-t{threads:04d}",
                 "discard_s": study.plan.discard_s, "run_s": study.plan.run_s,
-                "own": scripts.get(workload, {}), **_turn_settings(study, workload, threads, arms, pilots),
+                "own": scripts.get(workload, {}),
+                **_turn_settings(study, workload, threads, arms, lengths, edges),
             }  # fmt: skip
             for arm in ordered:
                 cell = group | _cell_settings(name, study, arm, workload, threads, settled)
@@ -279,10 +281,14 @@ def _group_arms(study: StudySpec, workload: str, threads: int, there: Collection
 
 
 def _turn_settings(
-    study: StudySpec, workload: str, threads: int, arms: list[str], pilots: Mapping[str, Any]
+    study: StudySpec,
+    workload: str,
+    threads: int,
+    arms: list[str],
+    lengths: pilot_parameters.Lengths,
+    edges: pilot_parameters.Lengths,
 ) -> dict[str, Any]:
     """Settings of a planned run for turns, as pilots settled them; nothing for whole runs."""
-    lengths, edges = (pilot_parameters.by_cell(pilots.get("turns", ()), key) for key in ("turn_ms", "edge_s"))
     length = pilot_parameters.length_ms(study, workload, threads, lengths)
     if not length or len(arms) < 2 or words.choose_order(study, workload) != words.TURNS:
         return {}

@@ -265,7 +265,8 @@ def _check_words(words: list[str], run: Evidence, has_event: bool) -> Iterator[s
 def _check_arguments(results: Mapping[str, str], requests: Mapping[str, str], run: Evidence) -> Iterator[str]:
     """Faults if options differ from the planned ones, among them those for the server's address."""
     place = {name: value for name, value in results.items() if name in sysbench_options.CONNECTION}
-    yield from _diff_options({name: results[name] for name in results.keys() - place.keys()}, requests)
+    rest = {name: value for name, value in results.items() if name not in place}
+    yield from _diff_options(rest, requests)
     driver = sysbench_options.driver_name(run.planned)
     if place.get("db-driver") != driver:
         yield f"--db-driver={place.get('db-driver')}, {driver} expected"

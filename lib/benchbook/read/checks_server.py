@@ -167,7 +167,7 @@ def check_data(run: Evidence, limits: Limits) -> Iterator[str]:
         return
     before, after, transaction = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.plan_value("tables") + 1)]
-    if missing := [name for name in names if name not in before.keys() & after.keys()]:
+    if missing := [name for name in names if name not in before or name not in after]:
         raise Missing(f"no row count of {', '.join(missing)}")
     size = run.plan_value("table_size")
     for name in names:
