@@ -253,8 +253,10 @@ def _share_beside(facts: Facts, looks: Sequence[Counter[str]]) -> str:
     cluster = (facts.get("engine") or {}).get("cluster") or {}
     # The store that each TiDB shares a zone with; each TiDB is asked as much.
     beside = (cluster.get("zones") or {}).get("tidb_beside") or ()
+    if not beside:
+        return ""
     near = [sum(look[store] for store in beside) / look.total() for look in looks]
-    return number_format.format_decimal(100 * sum(near) / len(near) / len(beside)) if beside else ""
+    return number_format.format_decimal(100 * sum(near) / len(near) / len(beside))
 
 
 def tabulate_throttling(report_inputs: ReportInputs) -> list[Table]:

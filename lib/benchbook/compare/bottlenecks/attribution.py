@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchbook.compare.bottlenecks import explanation, operational_laws
 from benchbook.compare.bottlenecks.service_demand import PARTS, ArmCell, summarize_cell
-from benchbook.compare.text.cpu_models import find_fact
+from benchbook.core.artifacts.artifact import find_fact
 from benchbook.core.artifacts.bottlenecks import CLIENT_USED, Causes
 from benchbook.core.study.study import StudySpec
 from benchbook.core.study.sysbench_workloads import ROW_BYTES

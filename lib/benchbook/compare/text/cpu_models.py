@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.compare.text import labels
+from benchbook.core.artifacts.artifact import find_fact
 from benchbook.core.artifacts.meta_analysis import Processor
 
 _NUMBERS = r"\(family (?P<family>\d+), model (?P<model>\d+), stepping (?P<stepping>\d+)\)"
@@ -54,13 +55,6 @@ def _model_key(processor: Processor) -> str:
     """Family, model and stepping of a processor; empty where a machine gave its name alone."""
     numbers = (processor.family, processor.model, processor.stepping)
     return "" if None in numbers else "/".join(map(str, numbers))
-
-
-def find_fact(facts: Mapping[str, Any], *keys: str) -> Any:
-    """Fact of an arm below some keys; None where one of them is absent or null."""
-    for key in keys:
-        facts = (facts or {}).get(key)  # type: ignore[assignment]
-    return facts
 
 
 def arm_signature(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """JSON files of stages, which people edit, as typed documents: parsed, checked and given a schema here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -113,6 +114,13 @@ class Document(DocumentPart):
 
 
 Arms = dict[str, dict[str, Any]]
+
+
+def find_fact(facts: Mapping[str, Any], *keys: str) -> Any:
+    """Fact of an arm below some keys; None where one of them is absent or null."""
+    for key in keys:
+        facts = (facts or {}).get(key)  # type: ignore[assignment]
+    return facts
 
 
 class Facts(Document):

@@ -58,8 +58,9 @@ def resolve_engine(engine: Engine) -> Engine:
 def _is_missing(engine: Engine) -> bool:
     """True if the version asked for is not installed, of an engine that can lie apart."""
     of = descriptors.find_engine(engine.name)
-    is_named = engine.version is None or engine.binary is not None or engine.build is not None
-    if is_named or not of.apart or not all(map(shutil.which, TOOLS)):
+    if engine.version is None or engine.binary is not None or engine.build is not None:
+        return False
+    if not of.apart or not all(map(shutil.which, TOOLS)):
         return False
     program, words = of.programs[0], load(of.code).version_words
     there = filter(None, {local_machine.find_program(program), *files.find_programs(program)})
